@@ -125,17 +125,10 @@ impl GrantClaims {
     /// shared entry nothing is written, under `propose` nothing at all.
     pub fn coverage(&self, resource: &ResourceId, action: &Action) -> Result<&GrantScope, CoverageError> {
         // Entries of one write set do not overlap: at most one covers a resource.
-        let entry = self
-            .scopes
-            .iter()
-            .find(|entry| entry.s.covers(resource))
-            .ok_or(CoverageError::OutOfScope)?;
+        let entry =
+            self.scopes.iter().find(|entry| entry.s.covers(resource)).ok_or(CoverageError::OutOfScope)?;
         let permitted = entry.m.may_write() && entry.a.allows(action) && self.authority == Authority::Write;
-        if permitted {
-            Ok(entry)
-        } else {
-            Err(CoverageError::ActionNotPermitted)
-        }
+        if permitted { Ok(entry) } else { Err(CoverageError::ActionNotPermitted) }
     }
 }
 
@@ -148,9 +141,7 @@ mod tests {
         let entry = |scope: &str, m, actions: Option<&str>| GrantScope {
             s: scope.parse().unwrap(),
             m,
-            a: actions.map_or(Actions::ANY, |action| {
-                Actions::new(vec![action.parse().unwrap()]).unwrap()
-            }),
+            a: actions.map_or(Actions::ANY, |action| Actions::new(vec![action.parse().unwrap()]).unwrap()),
             apr: Vec::new(),
         };
         GrantClaims {
@@ -175,14 +166,8 @@ mod tests {
     #[test]
     fn a_grant_has_the_claims_of_the_contract() {
         let json = serde_json::to_value(grant()).unwrap();
-        assert_eq!(
-            json["scopes"][0],
-            serde_json::json!({"s": "release/prod-eu", "m": "x", "a": ["deploy"]})
-        );
-        assert_eq!(
-            json["scopes"][1],
-            serde_json::json!({"s": "config/eu/**", "m": "s"})
-        );
+        assert_eq!(json["scopes"][0], serde_json::json!({"s": "release/prod-eu", "m": "x", "a": ["deploy"]}));
+        assert_eq!(json["scopes"][1], serde_json::json!({"s": "config/eu/**", "m": "s"}));
         assert!(json.get("authority").is_none());
         assert_eq!(serde_json::from_value::<GrantClaims>(json).unwrap(), grant());
     }
@@ -198,18 +183,9 @@ mod tests {
             grant.coverage(&resource("release/prod-eu"), &delete),
             Err(CoverageError::ActionNotPermitted)
         );
-        assert_eq!(
-            grant.coverage(&resource("config/eu/a"), &deploy),
-            Err(CoverageError::ActionNotPermitted)
-        );
-        assert_eq!(
-            grant.coverage(&resource("release/prod-us"), &deploy),
-            Err(CoverageError::OutOfScope)
-        );
-        let proposal = GrantClaims {
-            authority: Authority::Propose,
-            ..grant
-        };
+        assert_eq!(grant.coverage(&resource("config/eu/a"), &deploy), Err(CoverageError::ActionNotPermitted));
+        assert_eq!(grant.coverage(&resource("release/prod-us"), &deploy), Err(CoverageError::OutOfScope));
+        let proposal = GrantClaims { authority: Authority::Propose, ..grant };
         assert_eq!(
             proposal.coverage(&resource("release/prod-eu"), &deploy),
             Err(CoverageError::ActionNotPermitted)

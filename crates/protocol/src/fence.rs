@@ -55,9 +55,7 @@ impl utoipa::PartialSchema for Fence {
             .format(Some(SchemaFormat::Custom("int64".into())))
             .minimum(Some(1_u64))
             .maximum(Some(Self::MAX))
-            .description(Some(
-                "A fence: strictly increasing over the whole life of a cluster, below 2^53.",
-            ))
+            .description(Some("A fence: strictly increasing over the whole life of a cluster, below 2^53."))
             .into()
     }
 }

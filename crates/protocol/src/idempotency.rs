@@ -41,14 +41,8 @@ impl IdempotencyKey {
     /// # Errors
     /// [`KeyError`] where it is neither, or has no or too many bytes.
     pub fn from_header(value: &[u8]) -> Result<Self, KeyError> {
-        let text = core::str::from_utf8(value)
-            .map_err(|_| KeyError::Syntax)?
-            .trim_matches([' ', '\t']);
-        let key = if text.starts_with('"') {
-            quoted(text)?
-        } else {
-            bare(text)?
-        };
+        let text = core::str::from_utf8(value).map_err(|_| KeyError::Syntax)?.trim_matches([' ', '\t']);
+        let key = if text.starts_with('"') { quoted(text)? } else { bare(text)? };
         if (1..=MAX_KEY_BYTES).contains(&key.len()) {
             Ok(Self(key))
         } else {
@@ -79,9 +73,7 @@ impl IdempotencyKey {
 }
 
 fn quoted(text: &str) -> Result<String, KeyError> {
-    let item = Parser::new(text)
-        .parse::<sfv::Item>()
-        .map_err(|_| KeyError::Syntax)?;
+    let item = Parser::new(text).parse::<sfv::Item>().map_err(|_| KeyError::Syntax)?;
     // Parameters would be a second identity beside the key: none are defined, so none are taken.
     if let BareItem::String(key) = item.bare_item
         && item.params.is_empty()
@@ -93,11 +85,7 @@ fn quoted(text: &str) -> Result<String, KeyError> {
 
 fn bare(text: &str) -> Result<String, KeyError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b':' | b'-');
-    if text.bytes().all(allowed) {
-        Ok(text.to_owned())
-    } else {
-        Err(KeyError::Syntax)
-    }
+    if text.bytes().all(allowed) { Ok(text.to_owned()) } else { Err(KeyError::Syntax) }
 }
 
 impl fmt::Debug for IdempotencyKey {
@@ -117,12 +105,7 @@ mod tests {
 
     #[test]
     fn quoted_and_bare_are_one_identity() {
-        for text in [
-            "8e03978e-40d5-43dd-bc93-6894a57f9324",
-            "run-7f3c-add-backup",
-            "a:b.c_d",
-            "7",
-        ] {
+        for text in ["8e03978e-40d5-43dd-bc93-6894a57f9324", "run-7f3c-add-backup", "a:b.c_d", "7"] {
             assert_eq!(key(text), key(&alloc::format!("\"{text}\"")));
             assert_eq!(key(text).unwrap(), text);
         }
@@ -130,19 +113,9 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_refused() {
-        for bad in [
-            "",
-            "\"\"",
-            "a b",
-            "\"a",
-            "a\"",
-            "\"a\";p=1",
-            "\"a\", \"b\"",
-            "ä",
-            "\"ä\"",
-            "\"a\\b\"",
-            "?1",
-        ] {
+        for bad in
+            ["", "\"\"", "a b", "\"a", "a\"", "\"a\";p=1", "\"a\", \"b\"", "ä", "\"ä\"", "\"a\\b\"", "?1"]
+        {
             assert!(key(bad).is_err(), "{bad}");
         }
         assert_eq!(key(&"x".repeat(256)), Err(KeyError::Length(256)));
@@ -153,10 +126,7 @@ mod tests {
     fn the_header_of_a_key_is_read_back_as_that_key() {
         for text in ["plain", "with \\\" both", "a b"] {
             let parsed = IdempotencyKey(text.to_owned());
-            assert_eq!(
-                IdempotencyKey::from_header(parsed.to_header().as_bytes()).unwrap(),
-                parsed
-            );
+            assert_eq!(IdempotencyKey::from_header(parsed.to_header().as_bytes()).unwrap(), parsed);
         }
     }
 }

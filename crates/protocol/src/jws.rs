@@ -64,10 +64,8 @@ impl KeyId {
 
     fn of(key: &VerifyingKey) -> Self {
         // RFC 7638: SHA-256 over the required members in lexicographic order, without white space.
-        let jwk = format!(
-            r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#,
-            URL_SAFE_NO_PAD.encode(key.as_bytes())
-        );
+        let jwk =
+            format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{}"}}"#, URL_SAFE_NO_PAD.encode(key.as_bytes()));
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(jwk.as_bytes())))
     }
 }
@@ -90,9 +88,7 @@ impl Signer25519 {
     /// # Errors
     /// [`JwsError::Malformed`] where it is none.
     pub fn from_pem(pem: &str) -> Result<Self, JwsError> {
-        SigningKey::from_pkcs8_pem(pem)
-            .map(Self::from_key)
-            .map_err(|_| JwsError::Malformed)
+        SigningKey::from_pkcs8_pem(pem).map(Self::from_key).map_err(|_| JwsError::Malformed)
     }
 
     fn from_key(key: SigningKey) -> Self {
@@ -130,9 +126,7 @@ impl Signer25519 {
 
 impl fmt::Debug for Signer25519 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Signer25519")
-            .field("id", &self.id)
-            .finish_non_exhaustive()
+        f.debug_struct("Signer25519").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -202,12 +196,7 @@ impl KeySet {
     /// The Ed25519 keys of a JWKS; each is named by what it is, whatever its `kid` claims.
     #[must_use]
     pub fn new(jwks: &Jwks) -> Self {
-        let keys = jwks
-            .keys
-            .iter()
-            .filter_map(Jwk::key)
-            .map(|key| (KeyId::of(&key), key))
-            .collect();
+        let keys = jwks.keys.iter().filter_map(Jwk::key).map(|key| (KeyId::of(&key), key)).collect();
         Self { keys }
     }
 
@@ -227,13 +216,8 @@ impl KeySet {
         }
         let (signed, signature) = token.rsplit_once('.').ok_or(JwsError::Malformed)?;
         let (head, claims) = signed.split_once('.').ok_or(JwsError::Malformed)?;
-        let key = self.key_of(
-            typ,
-            &URL_SAFE_NO_PAD.decode(head).map_err(|_| JwsError::Malformed)?,
-        )?;
-        let signature = URL_SAFE_NO_PAD
-            .decode(signature)
-            .map_err(|_| JwsError::Malformed)?;
+        let key = self.key_of(typ, &URL_SAFE_NO_PAD.decode(head).map_err(|_| JwsError::Malformed)?)?;
+        let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| JwsError::Malformed)?;
         if !verify_strict(key, signed.as_bytes(), &signature) {
             return Err(JwsError::BadSignature);
         }
@@ -275,28 +259,19 @@ mod tests {
     }
 
     fn set(signers: &[&Signer25519]) -> KeySet {
-        KeySet::new(&Jwks {
-            keys: signers.iter().map(|signer| signer.verifier()).collect(),
-            cluster: None,
-        })
+        KeySet::new(&Jwks { keys: signers.iter().map(|signer| signer.verifier()).collect(), cluster: None })
     }
 
     #[test]
     fn a_token_is_read_back_and_any_changed_character_is_refused() {
         let signer = signer(1);
         let token = signer.sign("a+jwt", &json!({"fence": 7})).unwrap();
-        assert_eq!(
-            set(&[&signer]).verify::<Value>("a+jwt", &token).unwrap(),
-            json!({"fence": 7})
-        );
+        assert_eq!(set(&[&signer]).verify::<Value>("a+jwt", &token).unwrap(), json!({"fence": 7}));
         for at in 0..token.len() {
             let mut changed = token.clone().into_bytes();
             changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(changed).unwrap();
-            assert!(
-                set(&[&signer]).verify::<Value>("a+jwt", &changed).is_err(),
-                "position {at}"
-            );
+            assert!(set(&[&signer]).verify::<Value>("a+jwt", &changed).is_err(), "position {at}");
         }
     }
 
@@ -304,14 +279,8 @@ mod tests {
     fn a_token_of_another_use_or_key_is_refused() {
         let (ours, theirs) = (signer(1), signer(2));
         let token = ours.sign("a+jwt", &json!({})).unwrap();
-        assert_eq!(
-            set(&[&ours]).verify::<Value>("b+jwt", &token),
-            Err(JwsError::WrongType)
-        );
-        assert_eq!(
-            set(&[&theirs]).verify::<Value>("a+jwt", &token),
-            Err(JwsError::UnknownKey)
-        );
+        assert_eq!(set(&[&ours]).verify::<Value>("b+jwt", &token), Err(JwsError::WrongType));
+        assert_eq!(set(&[&theirs]).verify::<Value>("a+jwt", &token), Err(JwsError::UnknownKey));
         assert!(set(&[&ours, &theirs]).verify::<Value>("a+jwt", &token).is_ok());
     }
 
@@ -340,26 +309,16 @@ mod tests {
         let bare: Jwks = serde_json::from_str(r#"{"keys":[]}"#).unwrap();
         assert_eq!(bare.cluster, None);
         assert_eq!(serde_json::to_string(&bare).unwrap(), r#"{"keys":[]}"#);
-        let named = Jwks {
-            cluster: Some(ClusterId::from_bits(1)),
-            ..bare
-        };
+        let named = Jwks { cluster: Some(ClusterId::from_bits(1)), ..bare };
         let json = serde_json::to_string(&named).unwrap();
         assert_eq!(serde_json::from_str::<Jwks>(&json).unwrap(), named);
     }
 
     #[test]
     fn what_is_no_token_is_refused_without_a_panic() {
-        for bad in [
-            "",
-            ".",
-            "..",
-            "...",
-            "a.b.c",
-            "=.=.=",
-            &".".repeat(1000),
-            &"a".repeat(MAX_TOKEN_BYTES + 1),
-        ] {
+        for bad in
+            ["", ".", "..", "...", "a.b.c", "=.=.=", &".".repeat(1000), &"a".repeat(MAX_TOKEN_BYTES + 1)]
+        {
             assert!(set(&[&signer(1)]).verify::<Value>("a+jwt", bad).is_err());
         }
     }

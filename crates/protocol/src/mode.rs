@@ -22,10 +22,7 @@ impl Mode {
     /// optimistic with optimistic.
     #[must_use]
     pub const fn is_compatible(self, other: Self) -> bool {
-        matches!(
-            (self, other),
-            (Self::Shared, Self::Shared) | (Self::Optimistic, Self::Optimistic)
-        )
+        matches!((self, other), (Self::Shared, Self::Shared) | (Self::Optimistic, Self::Optimistic))
     }
 
     /// Whether a write may be made under an entry of this mode.

@@ -76,9 +76,7 @@ macro_rules! name {
 
 fn is_word(text: &str, most: usize, extra: &[u8]) -> bool {
     (1..=most).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || extra.contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || extra.contains(&byte))
 }
 
 fn is_line(text: &str, most: usize) -> bool {
@@ -150,14 +148,8 @@ pub enum Role {
 
 impl Role {
     /// All roles.
-    pub const ALL: [Self; 6] = [
-        Self::Operator,
-        Self::Admin,
-        Self::Orchestrator,
-        Self::Target,
-        Self::Approver,
-        Self::Auditor,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Operator, Self::Admin, Self::Orchestrator, Self::Target, Self::Approver, Self::Auditor];
 
     /// The word on the wire.
     #[must_use]
@@ -186,9 +178,7 @@ impl FromStr for Role {
         Self::ALL
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or(NameError(
-                "a role is operator, admin, orchestrator, target, approver or auditor",
-            ))
+            .ok_or(NameError("a role is operator, admin, orchestrator, target, approver or auditor"))
     }
 }
 
@@ -214,9 +204,7 @@ impl FromStr for Principal {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, NameError> {
-        let (role, name) = text
-            .split_once(':')
-            .ok_or(NameError("a principal is `role:name`"))?;
+        let (role, name) = text.split_once(':').ok_or(NameError("a principal is `role:name`"))?;
         Ok(Self::new(role.parse()?, &name.parse()?))
     }
 }
@@ -241,9 +229,7 @@ impl Serialize for Principal {
 
 impl<'de> Deserialize<'de> for Principal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(de::Error::custom)
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 
@@ -268,10 +254,7 @@ mod tests {
     #[test]
     fn a_principal_is_a_role_and_a_name() {
         let principal: Principal = "orchestrator:planner".parse().unwrap();
-        assert_eq!(
-            principal,
-            Principal::new(Role::Orchestrator, &"planner".parse().unwrap())
-        );
+        assert_eq!(principal, Principal::new(Role::Orchestrator, &"planner".parse().unwrap()));
         for bad in ["planner", "king:planner", "orchestrator:", "orchestrator:a b"] {
             assert!(bad.parse::<Principal>().is_err(), "{bad}");
         }

@@ -240,11 +240,7 @@ impl core::str::FromStr for ErrorCode {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|code| code.as_str() == text)
-            .ok_or(())
+        Self::ALL.iter().copied().find(|code| code.as_str() == text).ok_or(())
     }
 }
 
@@ -471,11 +467,7 @@ mod tests {
                 code,
                 ErrorCode::WriteSetConflict | ErrorCode::OperationInProgress | ErrorCode::ApprovalPending
             );
-            assert_eq!(
-                code.retryable(),
-                matches!(code.status(), 429 | 503) || marked,
-                "{code}"
-            );
+            assert_eq!(code.retryable(), matches!(code.status(), 429 | 503) || marked, "{code}");
         }
     }
 
@@ -491,11 +483,7 @@ mod tests {
     fn what_waits_says_how_long_and_a_503_says_whether_it_was_applied() {
         for code in ErrorCode::ALL {
             let problem = Problem::new(*code, "x");
-            assert_eq!(
-                problem.retry_after_ms.is_some(),
-                code.resolver() == Resolver::Wait,
-                "{code}"
-            );
+            assert_eq!(problem.retry_after_ms.is_some(), code.resolver() == Resolver::Wait, "{code}");
             assert_eq!(problem.applied.is_some(), code.status() == 503, "{code}");
         }
     }

@@ -1,6 +1,6 @@
 //! Resource ids and scopes: what a lease is about.
 use alloc::{borrow::Cow, string::String, sync::Arc};
-use core::{fmt, str::FromStr};
+use core::{borrow::Borrow, fmt, str::FromStr};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The most bytes a resource id has.
@@ -33,15 +33,11 @@ impl fmt::Display for ResourceError {
         f.write_str(INVALID_RESOURCE_MARKER)?;
         match self {
             Self::Empty => f.write_str("a resource id has 1 to 16 segments joined by `/`, this one is empty"),
-            Self::TooLong(bytes) => write!(
-                f,
-                "a resource id has at most {MAX_RESOURCE_BYTES} bytes, this one {bytes}"
-            ),
+            Self::TooLong(bytes) => {
+                write!(f, "a resource id has at most {MAX_RESOURCE_BYTES} bytes, this one {bytes}")
+            }
             Self::TooManySegments(count) => {
-                write!(
-                    f,
-                    "a resource id has at most {MAX_SEGMENTS} segments, this one {count}"
-                )
+                write!(f, "a resource id has at most {MAX_SEGMENTS} segments, this one {count}")
             }
             Self::BadSegment(at) => write!(
                 f,
@@ -78,11 +74,7 @@ fn check_resource(text: &str) -> Result<(), ResourceError> {
             return Err(ResourceError::BadCharacter(count));
         }
     }
-    if count > MAX_SEGMENTS {
-        Err(ResourceError::TooManySegments(count))
-    } else {
-        Ok(())
-    }
+    if count > MAX_SEGMENTS { Err(ResourceError::TooManySegments(count)) } else { Ok(()) }
 }
 
 const fn is_segment_byte(byte: u8) -> bool {
@@ -119,9 +111,7 @@ macro_rules! text_type {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Cow::<str>::deserialize(deserializer)?
-                    .parse()
-                    .map_err(de::Error::custom)
+                Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
             }
         }
 
@@ -185,6 +175,13 @@ impl FromStr for Scope {
     }
 }
 
+/// Scopes are ordered by their text, so that maps of them can be asked with a text.
+impl Borrow<str> for Scope {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl Scope {
     /// Whether it takes in all below its resource.
     #[must_use]
@@ -207,21 +204,13 @@ impl Scope {
     /// Whether all of `other` lies within this scope.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
-        if self.is_subtree() {
-            is_at_or_below(other.resource(), self.resource())
-        } else {
-            self.0 == other.0
-        }
+        if self.is_subtree() { is_at_or_below(other.resource(), self.resource()) } else { self.0 == other.0 }
     }
 
     /// Whether the resource lies within this scope.
     #[must_use]
     pub fn covers(&self, resource: &ResourceId) -> bool {
-        if self.is_subtree() {
-            is_at_or_below(&resource.0, self.resource())
-        } else {
-            *self.0 == *resource.0
-        }
+        if self.is_subtree() { is_at_or_below(&resource.0, self.resource()) } else { *self.0 == *resource.0 }
     }
 
     /// Whether the two have a resource in common: one contains the other.
@@ -234,10 +223,7 @@ impl Scope {
     /// the root down.
     pub fn covering_subtrees(&self) -> impl Iterator<Item = String> + '_ {
         let resource = self.resource();
-        let ends = resource
-            .match_indices('/')
-            .map(|(at, _)| at)
-            .chain(core::iter::once(resource.len()));
+        let ends = resource.match_indices('/').map(|(at, _)| at).chain(core::iter::once(resource.len()));
         ends.map(move |end| {
             let mut text = String::with_capacity(end + SUBTREE_SUFFIX.len());
             text.push_str(&resource[..end]);
@@ -248,9 +234,7 @@ impl Scope {
 }
 
 fn is_at_or_below(resource: &str, ancestor: &str) -> bool {
-    resource
-        .strip_prefix(ancestor)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    resource.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 #[cfg(test)]
@@ -274,33 +258,20 @@ mod tests {
         }
         assert!("a/**".parse::<ResourceId>().is_err());
         assert!(["a"; 17].join("/").parse::<ResourceId>().is_err());
-        assert!(
-            format!("{}/b", ["c".repeat(127).as_str(); 4].join("/"))
-                .parse::<ResourceId>()
-                .is_err()
-        );
+        assert!(format!("{}/b", ["c".repeat(127).as_str(); 4].join("/")).parse::<ResourceId>().is_err());
     }
 
     #[test]
     fn all_characters_of_the_contract_are_taken_and_case_counts() {
         let id: ResourceId = "release/AZaz09._~:@+-".parse().unwrap();
-        assert_eq!(
-            serde_json::from_str::<ResourceId>(&serde_json::to_string(&id).unwrap()).unwrap(),
-            id
-        );
+        assert_eq!(serde_json::from_str::<ResourceId>(&serde_json::to_string(&id).unwrap()).unwrap(), id);
         assert!(!scope("a/B").overlaps(&scope("a/b")));
     }
 
     #[test]
     fn a_subtree_is_the_resource_and_all_below_it_and_no_neighbour() {
         let tree = scope("config/eu/**");
-        for inside in [
-            "config/eu",
-            "config/eu/x",
-            "config/eu/x/y",
-            "config/eu/**",
-            "config/eu/x/**",
-        ] {
+        for inside in ["config/eu", "config/eu/x", "config/eu/x/y", "config/eu/**", "config/eu/x/**"] {
             assert!(tree.contains(&scope(inside)), "{inside}");
         }
         for outside in ["config", "config/**", "config/eu2", "config/eu-x/**"] {
@@ -315,10 +286,7 @@ mod tests {
     fn covering_subtrees_are_listed_from_the_root_down() {
         let texts: Vec<_> = scope("a/b/c").covering_subtrees().collect();
         assert_eq!(texts, ["a/**", "a/b/**", "a/b/c/**"]);
-        assert_eq!(
-            scope("a/b/**").covering_subtrees().collect::<Vec<_>>(),
-            ["a/**", "a/b/**"]
-        );
+        assert_eq!(scope("a/b/**").covering_subtrees().collect::<Vec<_>>(), ["a/**", "a/b/**"]);
     }
 
     proptest! {

@@ -64,9 +64,7 @@ impl<'de> Deserialize<'de> for Timestamp {
         }
         let text = Cow::<str>::deserialize(deserializer)?;
         let at = DateTime::parse_from_rfc3339(&text).map_err(de::Error::custom)?;
-        u64::try_from(at.timestamp_millis())
-            .map(Self::from_unix_ms)
-            .map_err(de::Error::custom)
+        u64::try_from(at.timestamp_millis()).map(Self::from_unix_ms).map_err(de::Error::custom)
     }
 }
 
@@ -96,18 +94,12 @@ mod tests {
         assert_eq!(at.to_string(), "2025-12-01T00:00:00.005Z");
         let json = serde_json::to_string(&at).unwrap();
         assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), at);
-        assert_eq!(
-            postcard::from_bytes::<Timestamp>(&postcard::to_allocvec(&at).unwrap()).unwrap(),
-            at
-        );
+        assert_eq!(postcard::from_bytes::<Timestamp>(&postcard::to_allocvec(&at).unwrap()).unwrap(), at);
     }
 
     #[test]
     fn an_instant_beyond_what_rfc_3339_can_write_becomes_its_end() {
-        assert_eq!(
-            Timestamp::from_unix_ms(u64::MAX).to_string(),
-            "9999-12-31T23:59:59.999Z"
-        );
+        assert_eq!(Timestamp::from_unix_ms(u64::MAX).to_string(), "9999-12-31T23:59:59.999Z");
         assert!(serde_json::from_str::<Timestamp>("\"yesterday\"").is_err());
     }
 }

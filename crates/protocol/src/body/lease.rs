@@ -68,9 +68,7 @@ impl utoipa::PartialSchema for Actions {
             .items(Action::schema())
             .min_items(Some(1))
             .max_items(Some(MAX_ACTIONS))
-            .description(Some(
-                "Which actions the grant allows here; absent or `[\"*\"]`: any.",
-            ))
+            .description(Some("Which actions the grant allows here; absent or `[\"*\"]`: any."))
             .into()
     }
 }

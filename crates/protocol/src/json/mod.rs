@@ -20,10 +20,7 @@ use serde::de::DeserializeOwned;
 pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let node = parse(bytes)?;
     if !matches!(node, Node::Object(_)) {
-        return Err(Problem::new(
-            ErrorCode::MalformedJson,
-            "the body is JSON, but not an object",
-        ));
+        return Err(Problem::new(ErrorCode::MalformedJson, "the body is JSON, but not an object"));
     }
     T::deserialize(node).map_err(Rejection::into_problem)
 }
@@ -31,9 +28,8 @@ pub fn from_slice<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 fn parse(bytes: &[u8]) -> Result<Node, Problem> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let parsed = node::read(&mut reader);
-    parsed
-        .and_then(|node| reader.end().map(|()| node).map_err(node::Unread::Syntax))
-        .map_err(|unread| match unread {
+    parsed.and_then(|node| reader.end().map(|()| node).map_err(node::Unread::Syntax)).map_err(|unread| {
+        match unread {
             node::Unread::Duplicate(path) => {
                 let mut problem =
                     Problem::new(ErrorCode::DuplicateField, alloc::format!("`{path}` occurs twice"));
@@ -42,12 +38,10 @@ fn parse(bytes: &[u8]) -> Result<Node, Problem> {
             }
             node::Unread::Syntax(error) => {
                 let place = alloc::format!("line {}, column {}", error.line(), error.column());
-                Problem::new(
-                    ErrorCode::MalformedJson,
-                    alloc::format!("not valid JSON at {place}"),
-                )
+                Problem::new(ErrorCode::MalformedJson, alloc::format!("not valid JSON at {place}"))
             }
-        })
+        }
+    })
 }
 
 /// Whether the bytes are one JSON text in which no object has two equal members.
@@ -74,41 +68,17 @@ mod tests {
             ("{".to_string(), ErrorCode::MalformedJson, None),
             ("[]".to_string(), ErrorCode::MalformedJson, None),
             ("{} {}".to_string(), ErrorCode::MalformedJson, None),
-            (
-                alloc::format!("{{{ok},\"ttl_sm\":5}}"),
-                ErrorCode::UnknownField,
-                Some("ttl_sm"),
-            ),
-            (
-                alloc::format!("{{{ok},\"ttl_ms\":5,\"ttl_ms\":6}}"),
-                ErrorCode::DuplicateField,
-                Some("ttl_ms"),
-            ),
+            (alloc::format!("{{{ok},\"ttl_sm\":5}}"), ErrorCode::UnknownField, Some("ttl_sm")),
+            (alloc::format!("{{{ok},\"ttl_ms\":5,\"ttl_ms\":6}}"), ErrorCode::DuplicateField, Some("ttl_ms")),
             (
                 alloc::format!("{{{ok},\"ttl_ms\":5,\"\\u0074tl_ms\":6}}"),
                 ErrorCode::DuplicateField,
                 Some("ttl_ms"),
             ),
-            (
-                alloc::format!("{{{ok},\"ttl_ms\":\"5\"}}"),
-                ErrorCode::InvalidField,
-                Some("ttl_ms"),
-            ),
-            (
-                alloc::format!("{{{ok},\"ttl_ms\":5.0}}"),
-                ErrorCode::InvalidField,
-                Some("ttl_ms"),
-            ),
-            (
-                alloc::format!("{{{ok},\"ttl_ms\":-5}}"),
-                ErrorCode::InvalidField,
-                Some("ttl_ms"),
-            ),
-            (
-                alloc::format!("{{{ok},\"purpose\":\"a\\nb\"}}"),
-                ErrorCode::InvalidField,
-                Some("purpose"),
-            ),
+            (alloc::format!("{{{ok},\"ttl_ms\":\"5\"}}"), ErrorCode::InvalidField, Some("ttl_ms")),
+            (alloc::format!("{{{ok},\"ttl_ms\":5.0}}"), ErrorCode::InvalidField, Some("ttl_ms")),
+            (alloc::format!("{{{ok},\"ttl_ms\":-5}}"), ErrorCode::InvalidField, Some("ttl_ms")),
+            (alloc::format!("{{{ok},\"purpose\":\"a\\nb\"}}"), ErrorCode::InvalidField, Some("purpose")),
             ("{}".to_string(), ErrorCode::InvalidField, Some("write_set")),
             (
                 r#"{"write_set":[{"scope":"a/b","mode":"exclusive"},{"scope":"a//b","mode":"shared"}]}"#
@@ -133,11 +103,7 @@ mod tests {
             ),
         ];
         for (body, code, field) in cases {
-            assert_eq!(
-                refusal::<AcquireLease>(&body),
-                (code, field.map(String::from)),
-                "{body}"
-            );
+            assert_eq!(refusal::<AcquireLease>(&body), (code, field.map(String::from)), "{body}");
         }
     }
 
@@ -151,10 +117,7 @@ mod tests {
 
     #[test]
     fn what_is_absent_or_null_takes_its_default() {
-        assert_eq!(
-            from_slice::<RenewLease>(b" {\"progress\": null} ").unwrap(),
-            RenewLease::default()
-        );
+        assert_eq!(from_slice::<RenewLease>(b" {\"progress\": null} ").unwrap(), RenewLease::default());
         assert_eq!(from_slice::<RenewLease>(b"{}").unwrap(), RenewLease::default());
     }
 

@@ -161,23 +161,13 @@ impl<'de> Deserializer<'de> for Node {
             Self::Signed(value) => visitor.visit_i64(value),
             Self::Float(value) => visitor.visit_f64(value),
             Self::Text(value) => visitor.visit_string(value),
-            Self::Array(items) => visitor.visit_seq(Items {
-                items: items.into_iter(),
-                at: 0,
-            }),
-            Self::Object(members) => visitor.visit_map(Members {
-                members: members.into_iter(),
-                value: None,
-            }),
+            Self::Array(items) => visitor.visit_seq(Items { items: items.into_iter(), at: 0 }),
+            Self::Object(members) => visitor.visit_map(Members { members: members.into_iter(), value: None }),
         }
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Rejection> {
-        if matches!(self, Self::Null) {
-            visitor.visit_none()
-        } else {
-            visitor.visit_some(self)
-        }
+        if matches!(self, Self::Null) { visitor.visit_none() } else { visitor.visit_some(self) }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -234,9 +224,7 @@ impl<'de> SeqAccess<'de> for Items {
         };
         let at = self.at;
         self.at += 1;
-        seed.deserialize(item)
-            .map(Some)
-            .map_err(|rejection| rejection.within(format!("[{at}]")))
+        seed.deserialize(item).map(Some).map_err(|rejection| rejection.within(format!("[{at}]")))
     }
 }
 
@@ -254,17 +242,12 @@ impl<'de> MapAccess<'de> for Members {
         };
         self.value = Some((name.clone(), value));
         let reader: StringDeserializer<Rejection> = name.clone().into_deserializer();
-        seed.deserialize(reader)
-            .map(Some)
-            .map_err(|rejection| rejection.at_key(name))
+        seed.deserialize(reader).map(Some).map_err(|rejection| rejection.at_key(name))
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Rejection> {
-        let (name, value) = self
-            .value
-            .take()
-            .ok_or_else(|| de::Error::custom("a value was asked for before its key"))?;
-        seed.deserialize(value)
-            .map_err(|rejection| rejection.within(name))
+        let (name, value) =
+            self.value.take().ok_or_else(|| de::Error::custom("a value was asked for before its key"))?;
+        seed.deserialize(value).map_err(|rejection| rejection.within(name))
     }
 }

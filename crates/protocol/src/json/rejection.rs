@@ -18,11 +18,7 @@ pub(super) struct Rejection {
 
 impl Rejection {
     fn new(code: ErrorCode, path: &str, detail: String) -> Self {
-        Self {
-            code,
-            path: path.to_string(),
-            detail,
-        }
+        Self { code, path: path.to_string(), detail }
     }
 
     /// The same, one step further out.
@@ -33,11 +29,7 @@ impl Rejection {
 
     /// A key that could not be read: where the reader did not name it, this does.
     pub(super) fn at_key(self, name: String) -> Self {
-        if self.path.is_empty() {
-            self.within(name)
-        } else {
-            self
-        }
+        if self.path.is_empty() { self.within(name) } else { self }
     }
 
     pub(super) fn into_problem(self) -> Problem {
@@ -66,26 +58,14 @@ impl de::Error for Rejection {
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let known = expected.join(", ");
-        Self::new(
-            ErrorCode::UnknownField,
-            field,
-            format!("there is no such field here; known are: {known}"),
-        )
+        Self::new(ErrorCode::UnknownField, field, format!("there is no such field here; known are: {known}"))
     }
 
     fn missing_field(field: &'static str) -> Self {
-        Self::new(
-            ErrorCode::InvalidField,
-            field,
-            "this field is required".to_string(),
-        )
+        Self::new(ErrorCode::InvalidField, field, "this field is required".to_string())
     }
 
     fn duplicate_field(field: &'static str) -> Self {
-        Self::new(
-            ErrorCode::DuplicateField,
-            field,
-            "this field occurs twice".to_string(),
-        )
+        Self::new(ErrorCode::DuplicateField, field, "this field occurs twice".to_string())
     }
 }

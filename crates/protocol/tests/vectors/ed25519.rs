@@ -41,12 +41,8 @@ fn edge_cases_on_which_verifiers_differ_are_decided_strictly() {
     for case in document.as_array().unwrap() {
         let public = key(hex(text(case, "key")));
         let holds = verify_raw(&public, text(case, "msg").as_bytes(), &hex(text(case, "sig")));
-        let flags: Vec<&str> = case["flags"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .collect();
+        let flags: Vec<&str> =
+            case["flags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if holds {
             accepted += 1;
             for refused in ["low_order_A", "low_order_R", "non_canonical_A", "non_canonical_R"] {
@@ -64,9 +60,7 @@ fn the_signature_of_the_rfc_8037_example_holds() {
         return;
     };
     let document = read_json(&folder.join("curve25519/jws.json"));
-    let public = key(URL_SAFE_NO_PAD
-        .decode(text(&document["input"]["key"], "x"))
-        .unwrap());
+    let public = key(URL_SAFE_NO_PAD.decode(text(&document["input"]["key"], "x")).unwrap());
     let signature = URL_SAFE_NO_PAD.decode(text(&document["signing"], "sig")).unwrap();
     let signed = text(&document["signing"], "sig-input").as_bytes();
     assert!(verify_raw(&public, signed, &signature));

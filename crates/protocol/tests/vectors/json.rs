@@ -4,18 +4,12 @@ use ringfence_protocol::json::is_strict_json;
 use std::{fs, path::Path};
 
 /// RFC 8259 leaves these to the reader; RFC 7493 and this project refuse them.
-const DUPLICATES: [&str; 2] = [
-    "y_object_duplicated_key.json",
-    "y_object_duplicated_key_and_value.json",
-];
+const DUPLICATES: [&str; 2] = ["y_object_duplicated_key.json", "y_object_duplicated_key_and_value.json"];
 
 fn files(folder: &Path) -> impl Iterator<Item = (String, Vec<u8>)> {
     fs::read_dir(folder).unwrap().map(|entry| {
         let entry = entry.unwrap();
-        (
-            entry.file_name().into_string().unwrap(),
-            fs::read(entry.path()).unwrap(),
-        )
+        (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())
     })
 }
 

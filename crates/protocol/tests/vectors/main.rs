@@ -2,7 +2,11 @@
 //!
 //! Without the variable these tests have nothing to read and say so; with it, a missing file fails them.
 #![cfg(all(feature = "jws", feature = "headers"))]
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test that can't go on has failed, and says why")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that can't go on has failed, and says why"
+)]
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -30,8 +34,5 @@ fn read_json(file: &Path) -> serde_json::Value {
 
 fn hex(text: &str) -> Vec<u8> {
     assert!(text.len().is_multiple_of(2));
-    (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect()
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
