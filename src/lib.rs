@@ -5,6 +5,7 @@
 //! [`tasks`] knows every task; `telemetry` counts and logs.
 //!
 //! *Invariant:* what is decided is decided in `ringfence-core`; everything here only carries.
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod http;

@@ -159,6 +159,7 @@ pub async fn run(
     });
     tracing::info!(node = config.node.id, %api, peer = config.advertised_peer(), "the node is up");
     let result = until_stopped(&config, bootstrap, &consensus, &stop, &tasks).await;
+    tasks.expect_ends();
     draining.cancel();
     served.cancelled().await;
     consensus.stop().await;

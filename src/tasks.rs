@@ -1,5 +1,11 @@
 //! The registry of tasks: every one has a name and a rule for what its end means.
-use std::future::Future;
+use std::{
+    future::Future,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// What it means when a task ends by itself.
@@ -16,13 +22,15 @@ pub enum AtEnd {
 pub struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    /// The node is stopping by itself: what ends now was meant to.
+    ending: Arc<AtomicBool>,
 }
 
 impl Tasks {
     /// A registry whose tasks end when `stop` is cancelled.
     #[must_use]
     pub fn new(stop: CancellationToken) -> Self {
-        Self { tracker: TaskTracker::new(), stop }
+        Self { tracker: TaskTracker::new(), stop, ending: Arc::default() }
     }
 
     /// The signal to stop; cancelled too when a task that the node needs has ended.
@@ -33,18 +41,23 @@ impl Tasks {
 
     /// Spawns a task that is dropped at its next wait once the node stops.
     pub fn spawn(&self, name: &'static str, at_end: AtEnd, task: impl Future<Output = ()> + Send + 'static) {
-        let stop = self.stop.clone();
+        let (stop, ending) = (self.stop.clone(), Arc::clone(&self.ending));
         self.tracker.spawn(async move {
             let ended = tokio::select! {
                 // Cancel safe: the task is never polled again.
                 () = stop.cancelled() => false,
                 () = task => true,
             };
-            if ended && at_end == AtEnd::StopsNode {
+            if ended && at_end == AtEnd::StopsNode && !ending.load(Ordering::Relaxed) {
                 tracing::error!(task = name, "a task that the node needs has ended: stopping");
                 stop.cancel();
             }
         });
+    }
+
+    /// From now on it is no failure when a task ends.
+    pub fn expect_ends(&self) {
+        self.ending.store(true, Ordering::Relaxed);
     }
 
     /// Spawns a task that sees to its own end when the node stops.

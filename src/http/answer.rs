@@ -71,6 +71,21 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
+/// What is answered where a request was done and there is nothing to say.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// The log index at which it was applied.
+    pub(super) index: u64,
+}
+
+impl IntoResponse for Done {
+    fn into_response(self) -> Response {
+        let mut response = StatusCode::NO_CONTENT.into_response();
+        response.extensions_mut().insert(AnsweredAt(self.index));
+        response
+    }
+}
+
 /// A response with a body of a type.
 pub(super) fn with_body(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
     (status, [(CONTENT_TYPE, HeaderValue::from_static(content_type))], body.into()).into_response()

@@ -4,7 +4,7 @@ use super::{
     credentials::Credentials,
     openapi,
 };
-use crate::raft::Consensus;
+use crate::raft::{Consensus, ReadPoint, Unavailable};
 use metrics_exporter_prometheus::PrometheusHandle;
 use ringfence_protocol::{
     id::{ClusterId, Incarnation},
@@ -14,8 +14,11 @@ use std::{
     sync::{Arc, OnceLock},
     time::Duration,
 };
-use tokio::sync::Semaphore;
+use tokio::{sync::Semaphore, time::timeout};
 use tokio_util::sync::CancellationToken;
+
+/// How long the newest state is waited for: longer than any election, and within what a request may take.
+const CONFIRM_LIMIT: Duration = Duration::from_secs(4);
 
 /// What a node's API is told.
 #[derive(Debug)]
@@ -140,6 +143,13 @@ impl App {
                 .map(|genesis| Life { cluster: genesis.cluster, incarnation: genesis.incarnation })
         })?;
         Some(*self.life.get_or_init(|| read))
+    }
+
+    /// Waits until this node's state is as new as everything acknowledged before; not for longer than a caller would.
+    ///
+    /// A leader that has lost the others may wait for their confirmation for good.
+    pub(super) async fn confirm(&self) -> Result<ReadPoint, Unavailable> {
+        timeout(CONFIRM_LIMIT, self.consensus.read_point()).await.unwrap_or(Err(Unavailable::NoLeader))
     }
 
     /// The revision of the state at a log index; `None` before the cluster has begun.

@@ -154,7 +154,7 @@ impl Call {
         read: impl FnOnce(&State, &Subject, Now) -> Result<T, Refusal>,
     ) -> Result<(T, u64), Failure> {
         let confirmed_ms = match consistency {
-            Consistency::Linearizable => Some(self.app.consensus.read_point().await?.log_ms),
+            Consistency::Linearizable => Some(self.app.confirm().await?.log_ms),
             Consistency::Stale => None,
         };
         let wall = clock::wall();

@@ -10,6 +10,7 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
+use ringfence_core::Refusal;
 use ringfence_protocol::ErrorCode;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -32,7 +33,8 @@ pub(super) async fn ready(State(app): State<Arc<App>>) -> Response {
         return Failure::new(ErrorCode::ShuttingDown, "this node is stopping").into_response();
     }
     match timeout(READY_LIMIT, app.consensus.read_point()).await {
-        Ok(Ok(_)) => ok(),
+        Ok(Ok(_)) if app.life().is_some() => ok(),
+        Ok(Ok(_)) => Failure::refused(Refusal::NotReady).into_response(),
         Ok(Err(why)) => Failure::from(why).into_response(),
         Err(_) => {
             Failure::new(ErrorCode::NoLeader, "this node is behind, or knows no leader").into_response()

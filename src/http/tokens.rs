@@ -1,6 +1,6 @@
 //! `/v1/tokens`: secrets of principals with a role.
 use super::{
-    answer::{Answer, Failure},
+    answer::{Answer, Done, Failure},
     auth::{SecretHash, TOKEN_PREFIX},
     body::Json,
     call::Call,
@@ -58,10 +58,10 @@ pub(super) async fn list(call: Call) -> Result<Answer<Page<Token>>, Failure> {
 /// Take a token back. Repeating it answers the same.
 #[utoipa::path(delete, path = "/v1/tokens/{token}", operation_id = "revoke_token", tag = "tokens",
     params(("token" = TokenId, Path, description = "Which.")),
-    responses((status = 200, body = Token, description = "It is worth nothing any more.")))]
-pub(super) async fn revoke(call: Call, path::Id(id): path::Id<TokenId>) -> Result<Answer<Token>, Failure> {
+    responses((status = 204, description = "It is worth nothing any more.")))]
+pub(super) async fn revoke(call: Call, path::Id(id): path::Id<TokenId>) -> Result<Done, Failure> {
     let written = call.write(Operation::RevokeToken { id }).await?;
-    Ok(Answer::ok(token_of(written.reply)?, written.index))
+    Ok(Done { index: written.index })
 }
 
 fn token_of(reply: Reply) -> Result<Token, Failure> {

@@ -70,10 +70,7 @@ impl Replica {
         let mut content = self.content.write().unwrap_or_else(PoisonError::into_inner);
         let term = *log_id.committed_leader_id();
         let term: u64 = term.term;
-        let mut events = Vec::new();
-        if content.state.term() < term {
-            events = content.state.begin_term(term);
-        }
+        content.state.begin_term(term);
         let outcome = match entry.payload {
             EntryPayload::Blank => None,
             EntryPayload::Membership(membership) => {
@@ -84,7 +81,6 @@ impl Replica {
         };
         content.last_applied = Some(log_id);
         drop(content);
-        telemetry::events(term, &events);
         if let Some(outcome) = &outcome {
             telemetry::events(term, &outcome.events);
         }

@@ -33,9 +33,7 @@ impl Subject {
             return Ok(());
         }
         let who = self.caller.as_str();
-        Err(Refusal::Forbidden(format!(
-            "the credential is of kind `{who}`, which may not do this"
-        )))
+        Err(Refusal::Forbidden(format!("the credential is of kind `{who}`, which may not do this")))
     }
 
     /// The tenant of a caller that has one.
@@ -77,12 +75,7 @@ impl State {
         match actor {
             Actor::Operator => {
                 let caller = Caller::Role(ringfence_protocol::Role::Operator);
-                Ok(Subject {
-                    caller,
-                    tenant: None,
-                    principal: None,
-                    run: None,
-                })
+                Ok(Subject { caller, tenant: None, principal: None, run: None })
             }
             Actor::Token(id) => {
                 let token = self.tokens.get(id).ok_or(Refusal::Unauthenticated)?;
@@ -127,10 +120,7 @@ impl State {
         if may {
             Ok(record)
         } else {
-            Err(Refusal::Forbidden(format!(
-                "{run} is not yours: {}",
-                who_may(subject)
-            )))
+            Err(Refusal::Forbidden(format!("{run} is not yours: {}", who_may(subject))))
         }
     }
 
@@ -139,10 +129,8 @@ impl State {
     /// Only a success takes a key, so a refused request is judged anew.
     pub(crate) fn replay(&self, ask: &Ask, owner: &Owner) -> Result<Option<Done>, Refusal> {
         let Some(key) = &ask.key else { return Ok(None) };
-        let Some(record) = self.keys.get(&KeyId {
-            owner: owner.clone(),
-            key: key.key.as_str().into(),
-        }) else {
+        let Some(record) = self.keys.get(&KeyId { owner: owner.clone(), key: key.key.as_str().into() })
+        else {
             if self.keys.len() >= limits::REQUEST_RECORDS {
                 return Err(Refusal::RequestRecordsFull);
             }
@@ -152,44 +140,26 @@ impl State {
             return Err(Refusal::FingerprintConflict);
         }
         let reply = match record.made {
-            Made::Run(run) => self
-                .run_reply(run, ask.wall)
-                .ok_or(Refusal::NotFound(Thing::Run))?,
+            Made::Run(run) => self.run_reply(run).ok_or(Refusal::NotFound(Thing::Run))?,
             Made::Lease(lease) => {
                 let record = self.leases.get(&lease).ok_or(Refusal::NotFound(Thing::Lease))?;
                 if let Some(end) = record.end {
-                    return Err(Refusal::LeaseEnded {
-                        lease,
-                        reason: end.reason,
-                    });
+                    return Err(Refusal::LeaseEnded { lease, reason: end.reason });
                 }
-                self.lease_reply(lease, ask.wall)
-                    .ok_or(Refusal::NotFound(Thing::Lease))?
+                self.lease_reply(lease, ask.wall).ok_or(Refusal::NotFound(Thing::Lease))?
             }
             Made::LeaseOver(lease, reason) => return Err(Refusal::LeaseEnded { lease, reason }),
             Made::Token(token) => self.token_reply(token).ok_or(Refusal::NotFound(Thing::Token))?,
         };
-        Ok(Some(Done {
-            reply,
-            replayed: true,
-        }))
+        Ok(Some(Done { reply, replayed: true }))
     }
 
     /// Notes what a key was used for. A lease's key is forgotten some time after the lease has ended, any other after
     /// a day.
     pub(crate) fn note(&mut self, ask: &Ask, owner: Owner, made: Made) -> Option<KeyId> {
         let key = ask.key.as_ref()?;
-        let id = KeyId {
-            owner,
-            key: key.key.as_str().into(),
-        };
-        self.keys.insert(
-            id.clone(),
-            RequestRecord {
-                fingerprint: key.fingerprint,
-                made,
-            },
-        );
+        let id = KeyId { owner, key: key.key.as_str().into() };
+        self.keys.insert(id.clone(), RequestRecord { fingerprint: key.fingerprint, made });
         if !matches!(made, Made::Lease(_)) {
             let at = self.log_ms.saturating_add(limits::REMEMBER_MS);
             self.deadlines.insert((at, Due::ForgetKey(id.clone())));
@@ -214,8 +184,5 @@ pub(crate) fn owner_of(subject: &Subject) -> Owner {
 }
 
 pub(crate) const fn done(reply: Reply) -> Done {
-    Done {
-        reply,
-        replayed: false,
-    }
+    Done { reply, replayed: false }
 }

@@ -15,25 +15,16 @@ impl Operation {
     /// [`Refusal::InvalidField`] naming the field, or [`Refusal::ScopeTooBroad`].
     pub fn check(&self) -> Result<(), Refusal> {
         match self {
-            Self::CreateRun {
-                labels,
-                allow,
-                lifetime_ms,
-                ..
-            } => {
+            Self::CreateRun { labels, allow, lifetime_ms, .. } => {
                 within("lifetime_ms", *lifetime_ms, &limits::LIFETIME_MS)?;
                 count("labels", labels.len(), 0..=MAX_LABELS)?;
                 allow.as_ref().map_or(Ok(()), |scopes| check_allow(scopes))
             }
-            Self::Acquire {
-                write_set, ttl_ms, ..
-            } => {
+            Self::Acquire { write_set, ttl_ms, .. } => {
                 within("ttl_ms", *ttl_ms, &limits::TTL_MS)?;
                 check_write_set(write_set)
             }
-            Self::CreateToken {
-                role: Role::Operator, ..
-            } => Err(invalid(
+            Self::CreateToken { role: Role::Operator, .. } => Err(invalid(
                 "role",
                 "the operator's token is a file of the nodes, not one of a tenant".to_string(),
             )),
@@ -47,38 +38,25 @@ impl Operation {
 }
 
 fn invalid(field: &str, detail: alloc::string::String) -> Refusal {
-    Refusal::InvalidField {
-        field: field.to_string(),
-        detail,
-    }
+    Refusal::InvalidField { field: field.to_string(), detail }
 }
 
 fn within(field: &str, value: u64, range: &RangeInclusive<u64>) -> Result<(), Refusal> {
     if range.contains(&value) {
         return Ok(());
     }
-    Err(invalid(
-        field,
-        format!("{value} is not within {} to {}", range.start(), range.end()),
-    ))
+    Err(invalid(field, format!("{value} is not within {} to {}", range.start(), range.end())))
 }
 
 fn count(field: &str, number: usize, range: RangeInclusive<usize>) -> Result<(), Refusal> {
     if range.contains(&number) {
         return Ok(());
     }
-    Err(invalid(
-        field,
-        format!("{number} of them; {} to {} are taken", range.start(), range.end()),
-    ))
+    Err(invalid(field, format!("{number} of them; {} to {} are taken", range.start(), range.end())))
 }
 
 fn narrow(scope: &Scope) -> Result<(), Refusal> {
-    if scope.segments() < limits::MIN_SEGMENTS {
-        Err(Refusal::ScopeTooBroad(scope.clone()))
-    } else {
-        Ok(())
-    }
+    if scope.segments() < limits::MIN_SEGMENTS { Err(Refusal::ScopeTooBroad(scope.clone())) } else { Ok(()) }
 }
 
 fn check_allow(scopes: &[Scope]) -> Result<(), Refusal> {
@@ -97,11 +75,8 @@ fn check_write_set(entries: &[WriteSetEntry]) -> Result<(), Refusal> {
     }
     // Two scopes overlap where one is, or lies below, what another's `/**` takes in: each asks for those above it.
     for (at, entry) in entries.iter().enumerate() {
-        let above: Vec<_> = entry
-            .scope
-            .covering_subtrees()
-            .filter(|text| text != entry.scope.as_str())
-            .collect();
+        let above: Vec<_> =
+            entry.scope.covering_subtrees().filter(|text| text != entry.scope.as_str()).collect();
         if let Some(other) = above.iter().find_map(|text| seen.get(text.as_str())) {
             return Err(overlap(entries, *other, at));
         }

@@ -30,10 +30,7 @@ impl fmt::Display for DecodeError {
         match self {
             Self::Empty => f.write_str("there is nothing"),
             Self::UnknownVersion { found, known } => {
-                write!(
-                    f,
-                    "it has format {found}, this version knows {known}: run the version that wrote it"
-                )
+                write!(f, "it has format {found}, this version knows {known}: run the version that wrote it")
             }
             Self::Malformed(error) => write!(f, "it can't be read: {error}"),
             Self::Trailing(bytes) => write!(f, "{bytes} bytes are left over"),
@@ -54,11 +51,7 @@ fn decode<T: DeserializeOwned>(known: u8, bytes: &[u8]) -> Result<T, DecodeError
         return Err(DecodeError::UnknownVersion { found, known });
     }
     let (value, rest) = postcard::take_from_bytes(body).map_err(DecodeError::Malformed)?;
-    if rest.is_empty() {
-        Ok(value)
-    } else {
-        Err(DecodeError::Trailing(rest.len()))
-    }
+    if rest.is_empty() { Ok(value) } else { Err(DecodeError::Trailing(rest.len())) }
 }
 
 impl Command {

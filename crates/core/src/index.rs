@@ -53,10 +53,7 @@ impl Node {
     /// The first lease of a run here, whatever its mode.
     pub(crate) fn held_by(&self, run: RunId) -> Option<LeaseId> {
         let own = (run, LeaseId::from_bits(0))..=(run, LeaseId::from_bits(u128::MAX));
-        self.holders
-            .iter()
-            .find_map(|holders| holders.range(own.clone()).next())
-            .map(|(_, lease)| *lease)
+        self.holders.iter().find_map(|holders| holders.range(own.clone()).next()).map(|(_, lease)| *lease)
     }
 
     /// Everybody here.
@@ -120,11 +117,7 @@ impl ScopeIndex {
             .filter(|text| !scope.is_subtree() || *text != scope.as_str())
             .filter_map(|text| self.nodes.get_key_value(text.as_str()))
             .collect::<Vec<_>>();
-        let below = if scope.is_subtree() {
-            self.below(resource)
-        } else {
-            Vec::new()
-        };
+        let below = if scope.is_subtree() { self.below(resource) } else { Vec::new() };
         exact.into_iter().chain(above).chain(below)
     }
 

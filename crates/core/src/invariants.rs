@@ -17,11 +17,8 @@ impl State {
     }
 
     fn check_overlaps(&self) -> Result<(), String> {
-        let held: alloc::vec::Vec<_> = self
-            .leases
-            .iter()
-            .filter(|(_, record)| record.end.is_none())
-            .collect();
+        let held: alloc::vec::Vec<_> =
+            self.leases.iter().filter(|(_, record)| record.end.is_none()).collect();
         for (at, (a, first)) in held.iter().enumerate() {
             for (b, second) in &held[at + 1..] {
                 let clash = first.tenant == second.tenant
@@ -43,27 +40,16 @@ impl State {
         let mut held = 0;
         for (lease, record) in self.leases.iter().filter(|(_, record)| record.end.is_none()) {
             for entry in &record.write_set {
-                let node = self
-                    .index(&record.tenant)
-                    .and_then(|index| index.nodes().get(&entry.scope));
+                let node = self.index(&record.tenant).and_then(|index| index.nodes().get(&entry.scope));
                 if !node.is_some_and(|node| node.holders(entry.mode).contains(&(record.run, *lease))) {
                     return Err(format!("{lease} holds {} and isn't in the index", entry.scope));
                 }
                 held += 1;
             }
         }
-        let nodes = self
-            .tenants
-            .values()
-            .flat_map(|tenant| tenant.index.nodes().values());
-        let indexed: usize = nodes
-            .map(|node| {
-                Mode::ALL
-                    .iter()
-                    .map(|mode| node.holders(*mode).len())
-                    .sum::<usize>()
-            })
-            .sum();
+        let nodes = self.tenants.values().flat_map(|tenant| tenant.index.nodes().values());
+        let indexed: usize =
+            nodes.map(|node| Mode::ALL.iter().map(|mode| node.holders(*mode).len()).sum::<usize>()).sum();
         if indexed == held {
             Ok(())
         } else {
@@ -73,9 +59,7 @@ impl State {
 
     fn check_deadlines(&self) -> Result<(), String> {
         for (lease, record) in &self.leases {
-            let listed = self
-                .deadlines
-                .contains(&(record.deadline_ms, Due::EndLease(*lease)));
+            let listed = self.deadlines.contains(&(record.deadline_ms, Due::EndLease(*lease)));
             if listed != record.end.is_none() {
                 return Err(format!(
                     "{lease} ends at {}, and its deadline says otherwise",
@@ -92,10 +76,7 @@ impl State {
         for (run, record) in &self.runs {
             let listed = self.deadlines.contains(&(record.deadline_ms, Due::EndRun(*run)));
             if listed != (record.state == RunState::Active) {
-                return Err(format!(
-                    "{run} is {}, and its deadline says otherwise",
-                    record.state
-                ));
+                return Err(format!("{run} is {}, and its deadline says otherwise", record.state));
             }
         }
         Ok(())
@@ -104,17 +85,10 @@ impl State {
     fn check_counts(&self) -> Result<(), String> {
         let live = self.leases.values().filter(|record| record.end.is_none()).count() as u64;
         if live != self.live_leases {
-            return Err(format!(
-                "{live} leases are held, {} are counted",
-                self.live_leases
-            ));
+            return Err(format!("{live} leases are held, {} are counted", self.live_leases));
         }
         let mut active: BTreeMap<_, u64> = BTreeMap::new();
-        for record in self
-            .runs
-            .values()
-            .filter(|record| record.state == RunState::Active)
-        {
+        for record in self.runs.values().filter(|record| record.state == RunState::Active) {
             *active.entry(&record.tenant).or_default() += 1;
         }
         for (tenant, record) in &self.tenants {

@@ -42,7 +42,7 @@ impl State {
             return Ok(done);
         }
         self.may_lease(run, &wish)?;
-        self.find_conflicts(run, &wish.write_set, ask.wall)?;
+        self.find_conflicts(run, &wish.write_set)?;
         let previous = self.previous(run, &wish.write_set);
         let lease = self.grant(ask, run, wish, events);
         let mut granted = self.granted(lease, ask.wall).expect("the lease was just granted");
@@ -61,33 +61,23 @@ impl State {
                 return Err(Refusal::OutsideAllowance(entry.scope.clone()));
             }
         }
+        if self.leases.contains_key(&wish.id) {
+            return Err(Refusal::IdTaken);
+        }
         if record.leases.len() >= limits::LEASES_PER_RUN {
-            return Err(Refusal::LimitExceeded(format!(
-                "{} live leases of one run",
-                limits::LEASES_PER_RUN
-            )));
+            return Err(Refusal::LimitExceeded(format!("{} live leases of one run", limits::LEASES_PER_RUN)));
         }
         if self.live_leases >= limits::LIVE_LEASES {
-            return Err(Refusal::LimitExceeded(format!(
-                "{} live leases in all",
-                limits::LIVE_LEASES
-            )));
+            return Err(Refusal::LimitExceeded(format!("{} live leases in all", limits::LIVE_LEASES)));
         }
         if self.last_fence >= Fence::MAX - limits::RESERVED_FENCES {
-            return Err(Refusal::LimitExceeded(
-                "the fences of this cluster are used up".to_string(),
-            ));
+            return Err(Refusal::LimitExceeded("the fences of this cluster are used up".to_string()));
         }
         Ok(())
     }
 
     /// Refuses what the run itself holds, and what others hold in a mode that doesn't go with it.
-    fn find_conflicts(
-        &self,
-        run: RunId,
-        write_set: &[WriteSetEntry],
-        wall: Timestamp,
-    ) -> Result<(), Refusal> {
+    fn find_conflicts(&self, run: RunId, write_set: &[WriteSetEntry]) -> Result<(), Refusal> {
         let Some(index) = self.runs.get(&run).and_then(|run| self.index(&run.tenant)) else {
             return Ok(());
         };
@@ -96,25 +86,18 @@ impl State {
         for entry in write_set {
             for (held_scope, node) in index.overlapping(&entry.scope) {
                 if let Some(lease) = node.held_by(run) {
-                    return Err(Refusal::AlreadyHeld {
-                        lease,
-                        scope: held_scope.clone(),
-                    });
+                    return Err(Refusal::AlreadyHeld { lease, scope: held_scope.clone() });
                 }
                 for (held_mode, (_, lease)) in node.incompatible(entry.mode) {
                     if conflicts.len() == MAX_CONFLICTS {
                         truncated = true;
                         break;
                     }
-                    conflicts.extend(self.conflict(entry, held_scope, held_mode, lease, wall));
+                    conflicts.extend(self.conflict(entry, held_scope, held_mode, lease));
                 }
             }
         }
-        if conflicts.is_empty() {
-            Ok(())
-        } else {
-            Err(Refusal::Conflict { conflicts, truncated })
-        }
+        if conflicts.is_empty() { Ok(()) } else { Err(Refusal::Conflict { conflicts, truncated }) }
     }
 
     fn conflict(
@@ -123,7 +106,6 @@ impl State {
         held_scope: &Scope,
         held_mode: Mode,
         lease: LeaseId,
-        _wall: Timestamp,
     ) -> Option<Conflict> {
         let record = self.leases.get(&lease)?;
         Some(Conflict {
@@ -151,12 +133,7 @@ impl State {
                 let lease = node.last_ended()?;
                 let record = self.leases.get(&lease)?;
                 let end = record.end.filter(|end| !end.reason.is_clean())?;
-                Some(Previous {
-                    scope: scope.clone(),
-                    lease,
-                    run: record.run,
-                    ended: end.reason,
-                })
+                Some(Previous { scope: scope.clone(), lease, run: record.run, ended: end.reason })
             })
             .take(MAX_PREVIOUS)
             .collect()
@@ -164,12 +141,7 @@ impl State {
 
     fn grant(&mut self, ask: &Ask, run: RunId, wish: LeaseWish, events: &mut Vec<Event>) -> LeaseId {
         let fence = self.take_fence();
-        let LeaseWish {
-            id,
-            write_set,
-            ttl_ms,
-            purpose,
-        } = wish;
+        let LeaseWish { id, write_set, ttl_ms, purpose } = wish;
         let key = self.note(ask, Owner::Run(run), Made::Lease(id)).map(Box::new);
         let record = self.runs.get_mut(&run).expect("the run was judged before");
         record.leases.insert(id);
@@ -182,12 +154,7 @@ impl State {
         }
         self.live_leases += 1;
         self.deadlines.insert((deadline_ms, Due::EndLease(id)));
-        events.push(Event::Granted {
-            tenant: tenant.clone(),
-            lease: id,
-            run,
-            fence,
-        });
+        events.push(Event::Granted { tenant: tenant.clone(), lease: id, run, fence });
         self.leases.insert(
             id,
             LeaseRecord {
@@ -210,17 +177,11 @@ impl State {
     pub(crate) fn renew(&mut self, ask: &Ask, lease: LeaseId) -> Result<Done, Refusal> {
         let record = self.lease_of(ask, lease)?;
         if let Some(end) = record.end {
-            return Err(Refusal::LeaseEnded {
-                lease,
-                reason: end.reason,
-            });
+            return Err(Refusal::LeaseEnded { lease, reason: end.reason });
         }
         let (run, ttl_ms) = (record.run, record.ttl_ms);
         self.prolong(lease, run, ttl_ms);
-        Ok(self
-            .lease_reply(lease, ask.wall)
-            .map(done)
-            .expect("the lease was just looked at"))
+        Ok(self.lease_reply(lease, ask.wall).map(done).expect("the lease was just looked at"))
     }
 
     /// Gives a lease back, or says how it ended. Never touches a successor: a lease is named by its id.
@@ -233,10 +194,7 @@ impl State {
         if self.lease_of(ask, lease)?.end.is_none() {
             self.end_lease(lease, EndReason::Released, events);
         }
-        Ok(self
-            .lease_reply(lease, ask.wall)
-            .map(done)
-            .expect("the lease was just looked at"))
+        Ok(self.lease_reply(lease, ask.wall).map(done).expect("the lease was just looked at"))
     }
 
     /// A lease of a run that the subject may act for.
@@ -263,53 +221,32 @@ impl State {
         let Some(record) = self.leases.get_mut(&lease) else {
             return;
         };
-        record.end = Some(End {
-            reason,
-            fence: end_fence,
-        });
+        record.end = Some(End { reason, fence: end_fence });
         self.deadlines.remove(&(record.deadline_ms, Due::EndLease(lease)));
         if let Some(key) = &record.key {
-            self.deadlines
-                .insert((remember_until, Due::ForgetKey((**key).clone())));
+            self.deadlines.insert((remember_until, Due::ForgetKey((**key).clone())));
         }
         self.ended_leases.insert((remember_until, lease));
         let (run, fence, tenant) = (record.run, record.fence, record.tenant.clone());
         if let Some(of_tenant) = self.tenants.get_mut(&tenant) {
             for entry in &record.write_set {
-                of_tenant
-                    .index
-                    .end(&entry.scope, entry.mode, (run, lease), end_fence);
+                of_tenant.index.end(&entry.scope, entry.mode, (run, lease), end_fence);
             }
         }
         if let Some(run) = self.runs.get_mut(&run) {
             run.leases.remove(&lease);
         }
         self.live_leases -= 1;
-        events.push(Event::Ended {
-            tenant,
-            lease,
-            run,
-            fence,
-            reason,
-            end_fence,
-        });
+        events.push(Event::Ended { tenant, lease, run, fence, reason, end_fence });
     }
 
     pub(crate) fn lease_view(&self, lease: LeaseId, log_ms: u64, wall: Timestamp) -> Option<Lease> {
         let record = self.leases.get(&lease)?;
-        let expires_in_ms = if record.end.is_none() {
-            record.deadline_ms.saturating_sub(log_ms)
-        } else {
-            0
-        };
+        let expires_in_ms = if record.end.is_none() { record.deadline_ms.saturating_sub(log_ms) } else { 0 };
         Some(Lease {
             id: lease,
             run: record.run,
-            state: if record.end.is_none() {
-                LeaseState::Held
-            } else {
-                LeaseState::Ended
-            },
+            state: if record.end.is_none() { LeaseState::Held } else { LeaseState::Ended },
             reason: record.end.map(|end| end.reason),
             fence: record.fence,
             end_fence: record.end.and_then(|end| end.fence),
@@ -337,7 +274,6 @@ impl State {
     }
 
     pub(crate) fn lease_reply(&self, lease: LeaseId, wall: Timestamp) -> Option<Reply> {
-        self.granted(lease, wall)
-            .map(|granted| Reply::Lease(Box::new(granted)))
+        self.granted(lease, wall).map(|granted| Reply::Lease(Box::new(granted)))
     }
 }

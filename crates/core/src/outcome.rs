@@ -146,6 +146,8 @@ pub enum Refusal {
     },
     /// The key was used for another command.
     FingerprintConflict,
+    /// The id that was drawn is taken: the same command came twice, or two nodes drew alike.
+    IdTaken,
     /// A limit is reached; says which.
     LimitExceeded(String),
     /// The table of request records, which empties with time, is full.

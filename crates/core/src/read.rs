@@ -71,16 +71,8 @@ impl State {
         let (tenant, _) = self.record_of(subject, Right::ReadTenant)?;
         let record = self.runs.get(&run).filter(|record| record.tenant == *tenant);
         let record = record.ok_or(Refusal::NotFound(Thing::Run))?;
-        let mut view = self
-            .run_view(run, now.log_ms)
-            .ok_or(Refusal::NotFound(Thing::Run))?;
-        view.leases = Some(
-            record
-                .leases
-                .iter()
-                .filter_map(|lease| self.read_view(*lease, now))
-                .collect(),
-        );
+        let mut view = self.run_view(run, now.log_ms).ok_or(Refusal::NotFound(Thing::Run))?;
+        view.leases = Some(record.leases.iter().filter_map(|lease| self.read_view(*lease, now)).collect());
         Ok(view)
     }
 
@@ -103,11 +95,7 @@ impl State {
         let wanted = |run: &&RunId| {
             state.is_none_or(|state| self.runs.get(*run).is_some_and(|run| run.state == state))
         };
-        let runs = record
-            .runs
-            .range((behind(after), Bound::Unbounded))
-            .filter(wanted)
-            .take(limit);
+        let runs = record.runs.range((behind(after), Bound::Unbounded)).filter(wanted).take(limit);
         Ok(runs.filter_map(|run| self.run_view(*run, now.log_ms)).collect())
     }
 
@@ -117,13 +105,8 @@ impl State {
     /// [`Refusal::NotFound`], also for what another tenant has; [`Refusal::Forbidden`].
     pub fn read_lease(&self, subject: &Subject, lease: LeaseId, now: Now) -> Result<Lease, Refusal> {
         let (tenant, _) = self.record_of(subject, Right::ReadTenant)?;
-        let ours = self
-            .leases
-            .get(&lease)
-            .is_some_and(|record| record.tenant == *tenant);
-        self.read_view(lease, now)
-            .filter(|_| ours)
-            .ok_or(Refusal::NotFound(Thing::Lease))
+        let ours = self.leases.get(&lease).is_some_and(|record| record.tenant == *tenant);
+        self.read_view(lease, now).filter(|_| ours).ok_or(Refusal::NotFound(Thing::Lease))
     }
 
     /// Leases of the tenant in the order of their ids, from behind `after` on.
@@ -145,10 +128,7 @@ impl State {
         let narrowed = self.narrowed(record, filter);
         let candidates = narrowed.as_ref().unwrap_or(&record.leases);
         let wanted = |lease: &&LeaseId| self.matches(**lease, filter);
-        let leases = candidates
-            .range((behind(after), Bound::Unbounded))
-            .filter(wanted)
-            .take(limit);
+        let leases = candidates.range((behind(after), Bound::Unbounded)).filter(wanted).take(limit);
         Ok(leases.filter_map(|lease| self.read_view(*lease, now)).collect())
     }
 
@@ -159,12 +139,7 @@ impl State {
         }
         if let Some(scope) = &filter.scope {
             let nodes = record.index.overlapping(scope);
-            return Some(
-                nodes
-                    .flat_map(|(_, node)| node.all_holders())
-                    .map(|(_, lease)| lease)
-                    .collect(),
-            );
+            return Some(nodes.flat_map(|(_, node)| node.all_holders()).map(|(_, lease)| lease).collect());
         }
         let run = self.runs.get(&filter.run?)?;
         Some(run.leases.clone())
@@ -174,11 +149,7 @@ impl State {
         let Some(record) = self.leases.get(&lease) else {
             return false;
         };
-        let state = if record.end.is_none() {
-            LeaseState::Held
-        } else {
-            LeaseState::Ended
-        };
+        let state = if record.end.is_none() { LeaseState::Held } else { LeaseState::Ended };
         filter.run.is_none_or(|run| record.run == run)
             && filter.state.is_none_or(|wanted| wanted == state)
             && filter
@@ -211,10 +182,7 @@ impl State {
         let Some(record) = record else { return Ok(answer) };
         for (scope, node) in record.index.overlapping(&resource.scope()) {
             answer.highest_fence = answer.highest_fence.max(node.highest());
-            answer.holders.extend(
-                node.all_holders()
-                    .filter_map(|(_, lease)| self.holder(scope, lease, now)),
-            );
+            answer.holders.extend(node.all_holders().filter_map(|(_, lease)| self.holder(scope, lease, now)));
         }
         Ok(answer)
     }
@@ -249,17 +217,12 @@ impl State {
         if let (Some(own), Some(named)) = (&subject.tenant, tenant)
             && own != named
         {
-            return Err(Refusal::Forbidden(format!(
-                "an admin sees the tokens of {own} only"
-            )));
+            return Err(Refusal::Forbidden(format!("an admin sees the tokens of {own} only")));
         }
         let of = subject.tenant.as_ref().or(tenant);
         let tokens = self.tokens.range((behind(after), Bound::Unbounded));
         let live = tokens.filter(|(_, token)| !token.revoked && of.is_none_or(|of| token.tenant == *of));
-        Ok(live
-            .take(limit)
-            .filter_map(|(id, _)| self.token_view(*id))
-            .collect())
+        Ok(live.take(limit).filter_map(|(id, _)| self.token_view(*id)).collect())
     }
 
     /// Whether a grant, its signature checked before, is good at this moment.
@@ -270,35 +233,21 @@ impl State {
     pub fn verify(&self, subject: &Subject, question: &GrantQuestion, now: Now) -> Result<Verdict, Refusal> {
         let (tenant, _) = self.record_of(subject, Right::Verify)?;
         let lease = question.lease;
-        let record = self
-            .leases
-            .get(&lease)
-            .filter(|record| record.tenant == *tenant && question.tenant == *tenant);
+        let record =
+            self.leases.get(&lease).filter(|record| record.tenant == *tenant && question.tenant == *tenant);
         let record = record.ok_or(Refusal::NotFound(Thing::Lease))?;
         if let Some(end) = record.end {
-            return Err(Refusal::LeaseEnded {
-                lease,
-                reason: end.reason,
-            });
+            return Err(Refusal::LeaseEnded { lease, reason: end.reason });
         }
         if record.fence != question.fence {
-            return Err(Refusal::StaleFence {
-                fence: question.fence,
-                current: Some(record.fence),
-            });
+            return Err(Refusal::StaleFence { fence: question.fence, current: Some(record.fence) });
         }
         let expires_in_ms = record.deadline_ms.saturating_sub(now.log_ms);
         if expires_in_ms == 0 {
             // The next entry, whatever it is, ends it: nothing can be written under it any more.
-            return Err(Refusal::LeaseEnded {
-                lease,
-                reason: EndReason::Expired,
-            });
+            return Err(Refusal::LeaseEnded { lease, reason: EndReason::Expired });
         }
-        let entry = record
-            .write_set
-            .iter()
-            .find(|entry| entry.scope.covers(&question.resource));
+        let entry = record.write_set.iter().find(|entry| entry.scope.covers(&question.resource));
         let entry = entry.ok_or_else(|| Refusal::OutOfScope(question.resource.clone()))?;
         let authority = self.runs.get(&record.run).map(|run| run.authority);
         let writes = authority == Some(ringfence_protocol::body::Authority::Write);

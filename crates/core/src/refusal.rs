@@ -14,10 +14,9 @@ use ringfence_protocol::{
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::NotReady => Self::new(
-                ErrorCode::NoLeader,
-                "the cluster has only just begun; send the same again",
-            ),
+            Refusal::NotReady => {
+                Self::new(ErrorCode::NoLeader, "the cluster has only just begun; send the same again")
+            }
             Refusal::AlreadyBegun => Self::new(ErrorCode::Internal, "the cluster has begun already"),
             Refusal::Unauthenticated => Self::new(
                 ErrorCode::Unauthenticated,
@@ -34,11 +33,9 @@ impl From<Refusal> for Problem {
             Refusal::NotFound(thing) => Self::new(ErrorCode::NotFound, missing(thing)),
             Refusal::InvalidField { field, detail } => Self::invalid_field(field, detail),
             Refusal::InvalidTransition(detail) => Self::new(ErrorCode::InvalidTransition, detail),
-            Refusal::ScopeTooBroad(scope) => about(
-                ErrorCode::ScopeTooBroad,
-                &scope,
-                format!("{scope} names fewer than two segments"),
-            ),
+            Refusal::ScopeTooBroad(scope) => {
+                about(ErrorCode::ScopeTooBroad, &scope, format!("{scope} names fewer than two segments"))
+            }
             Refusal::OutsideAllowance(scope) => about(
                 ErrorCode::OutsideAllowance,
                 &scope,
@@ -51,6 +48,9 @@ impl From<Refusal> for Problem {
                 ErrorCode::FingerprintConflict,
                 "this Idempotency-Key was used before with another method, path or command; nothing was done now",
             ),
+            Refusal::IdTaken => {
+                Self::new(ErrorCode::Internal, "the id that was drawn is taken; send the same again")
+            }
             Refusal::LimitExceeded(limit) => {
                 Self::new(ErrorCode::LimitExceeded, format!("the limit is {limit}"))
             }
@@ -87,11 +87,8 @@ fn run_ended(run: RunId) -> Problem {
 }
 
 fn already_held(lease: LeaseId, scope: &Scope) -> Problem {
-    let mut problem = about(
-        ErrorCode::AlreadyHeld,
-        scope,
-        format!("the run itself holds {scope} under {lease}"),
-    );
+    let mut problem =
+        about(ErrorCode::AlreadyHeld, scope, format!("the run itself holds {scope} under {lease}"));
     problem.lease = Some(lease);
     problem
 }
@@ -104,10 +101,7 @@ fn lease_ended(lease: LeaseId, reason: EndReason) -> Problem {
 }
 
 fn stale_fence(fence: Fence, current: Option<Fence>) -> Problem {
-    let mut problem = Problem::new(
-        ErrorCode::StaleFence,
-        format!("{fence} is not the fence of this lease"),
-    );
+    let mut problem = Problem::new(ErrorCode::StaleFence, format!("{fence} is not the fence of this lease"));
     problem.fence = Some(fence);
     problem.current_fence = current;
     problem

@@ -13,7 +13,7 @@ use alloc::{
     vec::Vec,
 };
 use ringfence_protocol::{
-    Reason, RunId, Scope, Timestamp,
+    Reason, RunId, Scope,
     body::{Authority, Run, RunState},
     name::LabelKey,
     problem::EndReason,
@@ -39,11 +39,10 @@ impl State {
         let Some(created_by) = ask.subject.principal.clone() else {
             return Err(Refusal::Unauthenticated);
         };
-        if self
-            .tenants
-            .get(&tenant)
-            .is_some_and(|tenant| tenant.active_runs >= limits::RUNS_PER_TENANT)
-        {
+        if self.runs.contains_key(&wish.id) {
+            return Err(Refusal::IdTaken);
+        }
+        if self.tenants.get(&tenant).is_some_and(|tenant| tenant.active_runs >= limits::RUNS_PER_TENANT) {
             return Err(Refusal::LimitExceeded(format!(
                 "{} active runs of one tenant",
                 limits::RUNS_PER_TENANT
@@ -72,10 +71,7 @@ impl State {
             },
         );
         self.note(ask, owner, Made::Run(wish.id));
-        Ok(self
-            .run_reply(wish.id, ask.wall)
-            .map(done)
-            .expect("the run was just made"))
+        Ok(self.run_reply(wish.id).map(done).expect("the run was just made"))
     }
 
     /// Ends or revokes a run. One that is over stays as it ended: ending it again says how, revoking a run that was
@@ -92,21 +88,14 @@ impl State {
         if let Some(done) = self.replay(ask, &Owner::Run(run))? {
             return Ok(done);
         }
-        let wanted = if revoke {
-            RunState::Revoked
-        } else {
-            RunState::Ended
-        };
+        let wanted = if revoke { RunState::Revoked } else { RunState::Ended };
         if before == RunState::Active {
             self.run_over(run, wanted, Some(reason), events);
         } else if before != wanted {
             return Err(Refusal::InvalidTransition(format!("{run} is {before} already")));
         }
         self.note(ask, Owner::Run(run), Made::Run(run));
-        Ok(self
-            .run_reply(run, ask.wall)
-            .map(done)
-            .expect("the run was just looked at"))
+        Ok(self.run_reply(run).map(done).expect("the run was just looked at"))
     }
 
     /// A run is over, and its leases with it, in the order of their ids.
@@ -147,19 +136,14 @@ impl State {
             created_by: record.created_by.clone(),
             created_at: record.created_at,
             expires_at: record.expires_at,
-            expires_in_ms: if active {
-                record.deadline_ms.saturating_sub(log_ms)
-            } else {
-                0
-            },
+            expires_in_ms: if active { record.deadline_ms.saturating_sub(log_ms) } else { 0 },
             reason: record.reason.clone(),
             leases: None,
             token: None,
         })
     }
 
-    pub(crate) fn run_reply(&self, run: RunId, _wall: Timestamp) -> Option<Reply> {
-        self.run_view(run, self.log_ms)
-            .map(|run| Reply::Run(Box::new(run)))
+    pub(crate) fn run_reply(&self, run: RunId) -> Option<Reply> {
+        self.run_view(run, self.log_ms).map(|run| Reply::Run(Box::new(run)))
     }
 }

@@ -87,65 +87,24 @@ impl State {
         if self.genesis.is_none() {
             return Err(Refusal::NotReady);
         }
-        request.operation.check()?;
         let subject = self.subject(&request.actor)?;
         subject.need(request.operation.right())?;
-        let ask = crate::ask::Ask {
-            subject,
-            wall,
-            key: request.key,
-        };
+        request.operation.check()?;
+        let ask = crate::ask::Ask { subject, wall, key: request.key };
         match request.operation {
-            Operation::CreateRun {
-                id,
-                name,
-                labels,
-                allow,
-                authority,
-                lifetime_ms,
-            } => {
-                let wish = crate::runs::RunWish {
-                    id,
-                    name,
-                    labels,
-                    allow,
-                    authority,
-                    lifetime_ms,
-                };
+            Operation::CreateRun { id, name, labels, allow, authority, lifetime_ms } => {
+                let wish = crate::runs::RunWish { id, name, labels, allow, authority, lifetime_ms };
                 self.create_run(&ask, wish)
             }
             Operation::EndRun { run, revoke, reason } => self.end_run(&ask, run, revoke, &reason, events),
-            Operation::Acquire {
-                id,
-                run,
-                write_set,
-                ttl_ms,
-                purpose,
-            } => {
-                let wish = crate::leases::LeaseWish {
-                    id,
-                    write_set,
-                    ttl_ms,
-                    purpose,
-                };
+            Operation::Acquire { id, run, write_set, ttl_ms, purpose } => {
+                let wish = crate::leases::LeaseWish { id, write_set, ttl_ms, purpose };
                 self.acquire(&ask, run, wish, events)
             }
             Operation::Renew { lease } => self.renew(&ask, lease),
             Operation::Release { lease } => self.release(&ask, lease, events),
-            Operation::CreateToken {
-                id,
-                tenant,
-                role,
-                name,
-                secret_hash,
-            } => {
-                let wish = crate::tokens::TokenWish {
-                    id,
-                    tenant,
-                    role,
-                    name,
-                    secret_hash,
-                };
+            Operation::CreateToken { id, tenant, role, name, secret_hash } => {
+                let wish = crate::tokens::TokenWish { id, tenant, role, name, secret_hash };
                 self.create_token(&ask, wish)
             }
             Operation::RevokeToken { id } => self.revoke_token(&ask, id),
@@ -209,8 +168,5 @@ impl State {
 }
 
 pub(crate) const fn nothing() -> Done {
-    Done {
-        reply: Reply::Nothing,
-        replayed: false,
-    }
+    Done { reply: Reply::Nothing, replayed: false }
 }

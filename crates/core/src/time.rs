@@ -30,10 +30,7 @@ impl State {
 
     /// Forgets ended leases and runs after their time, and early where more are remembered than may be.
     fn forget_ended(&mut self) {
-        while (self
-            .ended_leases
-            .first()
-            .is_some_and(|(at, _)| *at <= self.log_ms)
+        while (self.ended_leases.first().is_some_and(|(at, _)| *at <= self.log_ms)
             || self.ended_leases.len() > limits::ENDED_LEASES)
             && let Some((_, lease)) = self.ended_leases.pop_first()
         {
@@ -50,22 +47,20 @@ impl State {
     /// A new leader's first entry: nobody could renew during the election, so every lease gets at least
     /// `min(ttl, grace_ms)` from here, but never more than its run has.
     ///
-    /// Called before the first entry of a newer term is applied, on every node alike.
-    pub fn begin_term(&mut self, term: u64) -> Vec<Event> {
-        self.term = self.term.max(term);
+    /// Called before the first entry of a newer term is applied, on every node alike. That entry is Raft's own and
+    /// carries no time: log time stands where the old leader left it, and goes on when the new one has applied it.
+    pub fn begin_term(&mut self, term: u64) {
+        if term <= self.term {
+            return;
+        }
+        self.term = term;
         let grace_ms = self.genesis.as_ref().map_or(0, |genesis| genesis.grace_ms);
         let until = self.log_ms.saturating_add(grace_ms);
         let short: Vec<LeaseId> = self
             .deadlines
             .iter()
             .take_while(|(at, _)| *at < until)
-            .filter_map(|(_, due)| {
-                if let Due::EndLease(lease) = due {
-                    Some(*lease)
-                } else {
-                    None
-                }
-            })
+            .filter_map(|(_, due)| if let Due::EndLease(lease) = due { Some(*lease) } else { None })
             .collect();
         for lease in short {
             let Some(record) = self.leases.get(&lease) else {
@@ -74,7 +69,6 @@ impl State {
             let (ttl_ms, run) = (record.ttl_ms, record.run);
             self.prolong(lease, run, ttl_ms.min(grace_ms));
         }
-        Vec::new()
     }
 
     /// Sets a live lease's deadline to `ms` from now, but not before where it is, and not beyond its run's end.

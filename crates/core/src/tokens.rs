@@ -25,6 +25,9 @@ impl State {
             return Ok(done);
         }
         let tenant = token_tenant(ask, wish.tenant)?;
+        if self.tokens.contains_key(&wish.id) {
+            return Err(Refusal::IdTaken);
+        }
         let tokens = &mut self.tenant(&tenant).tokens;
         if tokens.len() >= limits::TOKENS_PER_TENANT {
             return Err(Refusal::LimitExceeded(format!(
@@ -44,26 +47,20 @@ impl State {
         };
         self.tokens.insert(wish.id, record);
         self.note(ask, owner, Made::Token(wish.id));
-        Ok(self
-            .token_reply(wish.id)
-            .map(done)
-            .expect("the token was just made"))
+        Ok(self.token_reply(wish.id).map(done).expect("the token was just made"))
     }
 
     /// Takes a secret back. Doing so again changes nothing; a day later the token is forgotten.
     pub(crate) fn revoke_token(&mut self, ask: &Ask, id: TokenId) -> Result<Done, Refusal> {
         let now = self.log_ms;
-        let record = self.tokens.get_mut(&id).filter(|token| {
-            ask.subject
-                .tenant
-                .as_ref()
-                .is_none_or(|tenant| token.tenant == *tenant)
-        });
+        let record = self
+            .tokens
+            .get_mut(&id)
+            .filter(|token| ask.subject.tenant.as_ref().is_none_or(|tenant| token.tenant == *tenant));
         let record = record.ok_or(Refusal::NotFound(Thing::Token))?;
         if !record.revoked {
             record.revoked = true;
-            self.deadlines
-                .insert((now.saturating_add(limits::REMEMBER_MS), Due::ForgetToken(id)));
+            self.deadlines.insert((now.saturating_add(limits::REMEMBER_MS), Due::ForgetToken(id)));
         }
         Ok(nothing())
     }
@@ -97,9 +94,9 @@ fn token_tenant(ask: &Ask, named: Option<Tenant>) -> Result<Tenant, Refusal> {
     match (&ask.subject.tenant, named) {
         (Some(own), None) => Ok(own.clone()),
         (Some(own), Some(named)) if *own == named => Ok(named),
-        (Some(_), Some(_)) => Err(Refusal::Forbidden(
-            "an admin makes tokens of its own tenant only".to_string(),
-        )),
+        (Some(_), Some(_)) => {
+            Err(Refusal::Forbidden("an admin makes tokens of its own tenant only".to_string()))
+        }
         (None, Some(named)) => Ok(named),
         (None, None) => Err(Refusal::InvalidField {
             field: "tenant".to_string(),
