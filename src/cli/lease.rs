@@ -22,8 +22,8 @@ pub(crate) enum LeaseCommand {
   ringfence lease acquire --run run_… --scope release/prod-eu=deploy --scope config/eu/**:shared --ttl-ms 30000
   RINGFENCE_TOKEN=<run credential> ringfence lease acquire --scope notification-policy/prod-alerts:optimistic")]
     Acquire {
-        /// What it is about: `SCOPE[:MODE][=ACTION,…]`, exclusive unless said otherwise; may be repeated.
-        #[arg(long = "scope", required = true, value_parser = entry)]
+        /// What it is about, exclusive unless said otherwise; may be repeated.
+        #[arg(long = "scope", value_name = "SCOPE[:MODE][=ACTIONS]", required = true, value_parser = entry)]
         scopes: Vec<WriteSetEntry>,
         /// The run that will hold it; not needed with the run's own credential.
         #[arg(long)]

@@ -32,8 +32,8 @@ use target::Target;
 struct Cli {
     #[command(flatten)]
     target: Target,
-    /// How answers are shown.
-    #[arg(long, global = true, value_enum, default_value_t = Output::Table)]
+    /// Columns for people, or the API's own body as it came, one JSON document.
+    #[arg(long, global = true, value_enum, default_value_t = Output::Table, help_heading = "How answers are shown")]
     output: Output,
     #[command(subcommand)]
     command: Command,

@@ -24,10 +24,10 @@ pub(crate) enum RunCommand {
         /// What to call it.
         name: Reason,
         /// A scope within which it may lease; may be repeated. Absent: any.
-        #[arg(long)]
+        #[arg(long, value_name = "SCOPE")]
         allow: Vec<Scope>,
         /// A label, `key=value`; may be repeated.
-        #[arg(long = "label", value_parser = label)]
+        #[arg(long = "label", value_name = "KEY=VALUE", value_parser = label)]
         labels: Vec<(LabelKey, Reason)>,
         /// How long it may live. Absent: an hour.
         #[arg(long)]

@@ -5,6 +5,8 @@ use ringfence_client::Client;
 use ringfence_protocol::Role;
 use std::path::PathBuf;
 
+const HEADING: &str = "Which cluster, and as whom";
+
 /// Where the nodes are and who asks. Options win over variables, and both over `RINGFENCE_DIR`.
 // These options are every command's, and clap takes two of one id for the same: so their ids are their own.
 #[derive(Debug, Clone, Args)]
@@ -15,6 +17,7 @@ pub(crate) struct Target {
         long = "url",
         value_name = "URL",
         global = true,
+        help_heading = HEADING,
         env = "RINGFENCE_URL",
         value_delimiter = ','
     )]
@@ -25,15 +28,16 @@ pub(crate) struct Target {
         long = "token",
         value_name = "TOKEN",
         global = true,
+        help_heading = HEADING,
         env = "RINGFENCE_TOKEN",
         hide_env_values = true
     )]
     pub(crate) token: Option<String>,
     /// The folder of a local cluster, in which addresses and tokens are found.
-    #[arg(id = "target-dir", long = "cluster-dir", value_name = "DIR", global = true, env = "RINGFENCE_DIR")]
+    #[arg(id = "target-dir", long = "cluster-dir", value_name = "DIR", global = true, help_heading = HEADING, env = "RINGFENCE_DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Which of the local cluster's tokens to use, where none is given.
-    #[arg(id = "target-role", long = "role", value_name = "ROLE", global = true)]
+    #[arg(id = "target-role", long = "role", value_name = "ROLE", global = true, help_heading = HEADING)]
     pub(crate) role: Option<Role>,
 }
 

@@ -40,6 +40,8 @@ use tokio::{
 /// How long a request waits for a leader before it is told that there is none.
 const LEADER_PATIENCE: Duration = Duration::from_millis(2500);
 const RETRY_PAUSE: Duration = Duration::from_millis(25);
+/// For how many of the longest elections a leader may be without a majority's answer.
+const SILENT_ELECTIONS: u32 = 3;
 /// How long a planned stop waits for another node to lead.
 const HANDOVER_LIMIT: Duration = Duration::from_secs(2);
 
@@ -122,6 +124,7 @@ impl Consensus {
             position: replica.watch(),
             clock: LogClock::default(),
             grace_ms: config.grace_ms,
+            silence_limit: Duration::from_millis(config.election_max_ms()) * SILENT_ELECTIONS,
             disk,
             raft,
             replica,
@@ -282,7 +285,9 @@ impl Consensus {
         };
         Status {
             node: metrics.id,
-            leader: metrics.current_leader,
+            leader: metrics
+                .current_leader
+                .filter(|leader| *leader != metrics.id || !self.inner.shared.lost_majority()),
             term: metrics.current_term,
             last_log: metrics.last_log_index.unwrap_or(0),
             applied: metrics.last_applied.map_or(0, |log_id| log_id.index),

@@ -3,11 +3,16 @@ use super::{ReadPoint, Unavailable, shared::Shared};
 use crate::clock;
 use openraft::raft::ReadPolicy;
 use std::{sync::Arc, time::Duration};
-use tokio::sync::{mpsc, oneshot};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 /// How many reads wait before the next one is told that the node is overloaded.
 const QUEUE: usize = 8192;
 const SETTLE_LIMIT: Duration = Duration::from_secs(2);
+/// How long one confirmation may take before those who wait for it are told that there is no leader.
+const ROUND_LIMIT: Duration = Duration::from_secs(2);
 
 pub(super) type Waiter = oneshot::Sender<Result<ReadPoint, Unavailable>>;
 
@@ -43,7 +48,7 @@ pub(super) async fn run(shared: Arc<Shared>, mut waiting: mpsc::Receiver<Waiter>
         while let Ok(next) = waiting.try_recv() {
             batch.push(next);
         }
-        let point = confirm(&shared).await;
+        let point = timeout(ROUND_LIMIT, confirm(&shared)).await.unwrap_or(Err(Unavailable::NoLeader));
         for waiter in batch.drain(..) {
             waiter.send(point).ok();
         }

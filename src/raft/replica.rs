@@ -14,7 +14,7 @@ use std::{
     io,
     sync::{Arc, PoisonError, RwLock, RwLockReadGuard},
 };
-use tokio::sync::watch;
+use tokio::sync::{Mutex, OwnedMutexGuard, watch};
 
 /// How far this node has applied the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,6 +116,8 @@ fn invalid(what: &str, error: impl std::fmt::Display) -> io::Error {
 pub(crate) struct StateMachine {
     replica: Arc<Replica>,
     snapshots: Arc<SnapshotStore>,
+    /// Held by whoever changes the state, and by a snapshot while it writes the state out.
+    still: Arc<Mutex<()>>,
 }
 
 impl StateMachine {
@@ -128,7 +130,7 @@ impl StateMachine {
         if let Some((meta, data)) = read_latest(&snapshots)? {
             replica.replace(decode(&meta, &data)?);
         }
-        Ok(Self { replica, snapshots })
+        Ok(Self { replica, snapshots, still: Arc::default() })
     }
 
     /// The replica, for readers.
@@ -165,37 +167,64 @@ fn encode_meta(content: &Content) -> io::Result<Vec<u8>> {
 }
 
 /// Makes a snapshot of the state as it was when it was asked for.
+///
+/// The state is written out where it is, by a thread of its own, and not copied first: that would hold up the raft
+/// thread, heartbeats and all, for as long. Until it has been written out nothing is applied; reads go on.
 pub(crate) struct SnapshotBuilder {
-    content: Content,
+    replica: Arc<Replica>,
     snapshots: Arc<SnapshotStore>,
-}
-
-/// Writes a snapshot durably, off the raft thread, and gives back what openraft wants to know of it.
-async fn store(snapshots: Arc<SnapshotStore>, content: Content) -> io::Result<SnapshotOf<TypeConfig, Bytes>> {
-    let meta = SnapshotMetaOf::<TypeConfig> {
-        last_log_id: content.last_applied,
-        last_membership: content.membership.clone(),
-    };
-    let started = clock::monotonic();
-    let write = move || {
-        let data = content.state.to_bytes();
-        let index = content.last_applied.map_or(0, |log_id| log_id.index);
-        let term = content.state.term();
-        snapshots
-            .write(index, &term.to_string(), &encode_meta(&content)?, &data)
-            .map_err(io::Error::other)?;
-        io::Result::Ok(Bytes::from(data))
-    };
-    let data = tokio::task::spawn_blocking(write).await.map_err(io::Error::other)??;
-    tracing::info!(bytes = data.len(), millis = started.elapsed().as_millis(), "wrote a snapshot");
-    Ok(SnapshotOf::<TypeConfig, Bytes> { meta, snapshot: data })
+    still: Option<OwnedMutexGuard<()>>,
 }
 
 impl RaftSnapshotBuilder<TypeConfig> for SnapshotBuilder {
     type SnapshotData = Bytes;
 
     async fn build_snapshot(&mut self) -> Result<SnapshotOf<TypeConfig, Bytes>, io::Error> {
-        store(Arc::clone(&self.snapshots), std::mem::take(&mut self.content)).await
+        let (replica, snapshots) = (Arc::clone(&self.replica), Arc::clone(&self.snapshots));
+        let still = self.still.take();
+        let write = move || {
+            let started = clock::monotonic();
+            let encoded = Encoded::of(&replica.content())?;
+            drop(still);
+            tracing::debug!(millis = started.elapsed().as_millis(), "the state is written out");
+            encoded.store(&snapshots)
+        };
+        tokio::task::spawn_blocking(write).await.map_err(io::Error::other)?
+    }
+}
+
+/// A state written out, on its way to the disk.
+struct Encoded {
+    index: u64,
+    term: u64,
+    head: Vec<u8>,
+    data: Vec<u8>,
+    meta: SnapshotMetaOf<TypeConfig>,
+}
+
+impl Encoded {
+    fn of(content: &Content) -> io::Result<Self> {
+        Ok(Self {
+            index: content.last_applied.map_or(0, |log_id| log_id.index),
+            term: content.state.term(),
+            head: encode_meta(content)?,
+            data: content.state.to_bytes(),
+            meta: SnapshotMetaOf::<TypeConfig> {
+                last_log_id: content.last_applied,
+                last_membership: content.membership.clone(),
+            },
+        })
+    }
+
+    /// Writes it durably, and gives back what openraft wants to know of it.
+    fn store(self, snapshots: &SnapshotStore) -> io::Result<SnapshotOf<TypeConfig, Bytes>> {
+        let started = clock::monotonic();
+        snapshots
+            .write(self.index, &self.term.to_string(), &self.head, &self.data)
+            .map_err(io::Error::other)?;
+        let (bytes, millis) = (self.data.len(), started.elapsed().as_millis());
+        tracing::info!(bytes, millis, index = self.index, "wrote a snapshot");
+        Ok(SnapshotOf::<TypeConfig, Bytes> { meta: self.meta, snapshot: Bytes::from(self.data) })
     }
 }
 
@@ -212,6 +241,7 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     where
         Strm: Stream<Item = Result<EntryResponder<TypeConfig>, io::Error>> + Unpin + OptionalSend,
     {
+        let _still = self.still.lock().await;
         while let Some(next) = entries.next().await {
             let (entry, responder) = next?;
             let applied = self.replica.apply(entry)?;
@@ -223,7 +253,11 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
     }
 
     async fn get_snapshot_builder(&mut self) -> SnapshotBuilder {
-        SnapshotBuilder { content: self.replica.content().clone(), snapshots: Arc::clone(&self.snapshots) }
+        SnapshotBuilder {
+            replica: Arc::clone(&self.replica),
+            snapshots: Arc::clone(&self.snapshots),
+            still: Some(Arc::clone(&self.still).lock_owned().await),
+        }
     }
 
     async fn install_snapshot(
@@ -235,8 +269,12 @@ impl RaftStateMachine<TypeConfig> for StateMachine {
             .map_err(|error| invalid("a snapshot's state can't be read", error))?;
         let content =
             Content { state, last_applied: meta.last_log_id, membership: meta.last_membership.clone() };
+        let _still = self.still.lock().await;
+        let snapshots = Arc::clone(&self.snapshots);
         // On the disk first: the log that it replaces is purged after this returns.
-        store(Arc::clone(&self.snapshots), content.clone()).await?;
+        let store =
+            move || Encoded::of(&content).and_then(|encoded| encoded.store(&snapshots)).map(|_| content);
+        let content = tokio::task::spawn_blocking(store).await.map_err(io::Error::other)??;
         self.replica.replace(content);
         Ok(())
     }

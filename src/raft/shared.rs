@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{clock, storage::log::WalStats, telemetry};
 use openraft::{
-    Raft, ServerState, async_runtime::watch::WatchReceiver, metrics::RaftServerMetrics,
+    Instant as _, Raft, ServerState, async_runtime::watch::WatchReceiver, metrics::RaftServerMetrics,
     type_config::alias::WatchReceiverOf,
 };
 use std::{sync::Arc, time::Duration};
@@ -29,6 +29,8 @@ pub(super) struct Shared {
     pub(super) clock: LogClock,
     pub(super) myself: Arc<Myself>,
     pub(super) grace_ms: u64,
+    /// How long a leader may be without a majority's answer before it refuses what it is asked for.
+    pub(super) silence_limit: Duration,
     /// The log's counters, and whether its disk is nearly full.
     pub(super) disk: Arc<WalStats>,
     pub(super) server: WatchReceiverOf<TypeConfig, RaftServerMetrics<TypeConfig>>,
@@ -49,11 +51,22 @@ impl Shared {
         leadership.mine.then_some(leadership.term)
     }
 
+    /// Whether this node leads in name only: a majority has not answered it for longer than electing another takes.
+    ///
+    /// openraft lets such a leader stay until it hears of another; what it is asked for is refused here.
+    pub(super) fn lost_majority(&self) -> bool {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let alone = metrics.membership_config.voter_ids().count() < 2;
+        let acknowledged = metrics.last_quorum_acked.as_ref().map(|at| at.elapsed());
+        !alone && acknowledged.is_some_and(|age| age > self.silence_limit)
+    }
+
     /// The term in which this node leads and whose first entry it has applied, and with it all earlier ones: only
     /// then is the log time in its state the greatest of its log.
     pub(super) fn settled_now(&self) -> Option<u64> {
         let term = self.leading_term()?;
-        if self.position.borrow().term != term {
+        if self.position.borrow().term != term || self.lost_majority() {
             return None;
         }
         let log_ms = self.replica.read(|state, _| state.log_ms());

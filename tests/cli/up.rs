@@ -87,6 +87,17 @@ fn a_second_up_in_a_folder_is_refused_and_the_first_goes_on() {
 }
 
 #[test]
+fn what_was_chosen_for_a_folder_is_not_changed_silently() {
+    let mut local = Local::start();
+    local.stop();
+    for (option, value, named) in [("--nodes", "5", "3 nodes"), ("--port", "7101", "port")] {
+        let done = ringfence().args(["up", option, value, "--dir"]).arg(local.dir()).output().unwrap();
+        assert_eq!(done.status.code(), Some(2), "{}", stderr(&done));
+        assert!(stderr(&done).contains(named), "{}", stderr(&done));
+    }
+}
+
+#[test]
 fn a_port_in_use_is_named_with_what_to_do() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();

@@ -43,8 +43,8 @@ const RUN_LIFETIME_MS: u64 = 30 * 24 * 3_600_000;
 The command runs in a process group of its own, so it can't read from a terminal. With an orchestrator's token and
 without --run, a run that may lease just these scopes is created, and ended with the command.")]
 pub(crate) struct ExecArgs {
-    /// What it is about: `SCOPE[:MODE][=ACTION,…]`, exclusive unless said otherwise; may be repeated.
-    #[arg(long = "scope", required = true, value_parser = entry)]
+    /// What it is about, exclusive unless said otherwise; may be repeated.
+    #[arg(long = "scope", value_name = "SCOPE[:MODE][=ACTIONS]", required = true, value_parser = entry)]
     scopes: Vec<WriteSetEntry>,
     /// How long it lives without a renewal.
     #[arg(long, default_value_t = 10_000)]
@@ -55,7 +55,7 @@ pub(crate) struct ExecArgs {
     /// The run that will hold it; not needed with a run's own credential.
     #[arg(long)]
     run: Option<RunId>,
-    /// The command and its arguments.
+    /// The command and its arguments, after `--`.
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }

@@ -15,6 +15,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+const DEFAULT_NODES: u16 = 3;
+const DEFAULT_PORT: u16 = 7101;
 const LAYOUT_FILE: &str = "up.json";
 const KEY_FILE: &str = "signing.pem";
 const TOKEN_FILE: &str = "operator.token";
@@ -40,33 +42,37 @@ impl Layout {
     /// The layout of a folder, made if there is none.
     ///
     /// # Errors
-    /// Where the folder can't be used, or was made for another number of nodes.
-    pub(super) fn open(dir: &Path, nodes: Option<u16>, port: u16) -> Result<Self, Failure> {
+    /// Where the folder can't be used, or was made for another number of nodes or another port.
+    pub(super) fn open(dir: &Path, nodes: Option<u16>, port: Option<u16>) -> Result<Self, Failure> {
         let file = dir.join(LAYOUT_FILE);
         match fs::read(&file) {
             Ok(text) => {
                 let layout: Self = serde_json::from_slice(&text)
                     .map_err(|error| Failure::local(&format!("{} can't be read", file.display()), error))?;
-                layout.check(dir, nodes)?;
+                layout.check(dir, nodes, port)?;
                 Ok(layout)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Self::make(dir, nodes.unwrap_or(3), port)
+                Self::make(dir, nodes.unwrap_or(DEFAULT_NODES), port.unwrap_or(DEFAULT_PORT))
                     .map_err(|error| Failure::local(&format!("{} can't be prepared", dir.display()), error))
             }
             Err(error) => Err(Failure::local(&format!("{} can't be read", file.display()), error)),
         }
     }
 
-    fn check(&self, dir: &Path, nodes: Option<u16>) -> Result<(), Failure> {
-        match nodes {
-            Some(asked) if usize::from(asked) != self.nodes.len() => Err(Failure::Usage(format!(
-                "{} holds a cluster of {} nodes, not {asked}: leave --nodes out, or choose another --dir",
-                dir.display(),
-                self.nodes.len()
-            ))),
-            Some(_) | None => Ok(()),
-        }
+    fn check(&self, dir: &Path, nodes: Option<u16>, port: Option<u16>) -> Result<(), Failure> {
+        let (count, first) = (self.nodes.len(), self.nodes.first().map_or(0, |ports| ports.api));
+        let other = match (nodes, port) {
+            (Some(asked), _) if usize::from(asked) != count => format!("has {count} nodes, not {asked}"),
+            (_, Some(asked)) if asked != 0 && asked != first => {
+                format!("begins at port {first}, not {asked}")
+            }
+            _ => return Ok(()),
+        };
+        Err(Failure::Usage(format!(
+            "the cluster in {} {other}, and stays so: leave the option out, or choose another --dir",
+            dir.display()
+        )))
     }
 
     fn make(dir: &Path, nodes: u16, port: u16) -> io::Result<Self> {

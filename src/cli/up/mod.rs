@@ -44,9 +44,10 @@ pub(crate) struct UpArgs {
     /// Where everything is kept; the same folder is the same cluster.
     #[arg(long, default_value = "ringfence-data")]
     dir: PathBuf,
-    /// The first node's API port, the next ones after it; peers listen 100 above. 0: the system chooses, once.
-    #[arg(long, default_value_t = 7101)]
-    port: u16,
+    /// The first node's API port, the next ones after it; peers listen 100 above. 0: the system chooses. It is chosen once:
+    /// absent, a new folder has 7101, one that was used before keeps its ports.
+    #[arg(long)]
+    port: Option<u16>,
 }
 
 /// Runs until interrupted.
