@@ -101,11 +101,13 @@ pub struct RaftConfig {
     pub heartbeat_ms: u64,
     /// The shortest time without a heartbeat after which a node tries to lead; the longest is 1.4 times that.
     pub election_ms: u64,
+    /// After how many entries the state is written out and the log is cut; fewer need less disk and start quicker.
+    pub snapshot_every: u64,
 }
 
 impl Default for RaftConfig {
     fn default() -> Self {
-        Self { heartbeat_ms: 75, election_ms: 250 }
+        Self { heartbeat_ms: 75, election_ms: 250, snapshot_every: 200_000 }
     }
 }
 
@@ -189,11 +191,16 @@ impl Config {
         if self.api.listen == self.peer.listen && self.api.listen.port() != 0 {
             return invalid(format!("api.listen and peer.listen are both {}", self.api.listen));
         }
-        let RaftConfig { heartbeat_ms, election_ms } = self.raft;
+        let RaftConfig { heartbeat_ms, election_ms, snapshot_every } = self.raft;
         if heartbeat_ms < 10 || election_ms < 2 * heartbeat_ms {
             return invalid(format!(
                 "raft.heartbeat_ms is {heartbeat_ms} and raft.election_ms is {election_ms}: the first is at least 10, \
                  the second at least twice the first, or a late heartbeat deposes a healthy leader"
+            ));
+        }
+        if snapshot_every < MIN_SNAPSHOT_EVERY {
+            return invalid(format!(
+                "raft.snapshot_every is {snapshot_every}: at least {MIN_SNAPSHOT_EVERY}"
             ));
         }
         if election_ms > MAX_ELECTION_MS {
@@ -248,6 +255,7 @@ impl Config {
 }
 
 const MAX_ELECTION_MS: u64 = 10_000;
+const MIN_SNAPSHOT_EVERY: u64 = 100;
 
 fn is_section(text: &str) -> bool {
     SECTIONS.iter().any(|section| section.eq_ignore_ascii_case(text))
@@ -303,6 +311,7 @@ mod tests {
             ("[\"signing.pem\"]", "[]", "signing.key_files"),
             ("[node]", "[raft]\nheartbeat_ms = 300\nelection_ms = 250\n[node]", "raft.election_ms is 250"),
             ("[node]", "[raft]\nheartbeat_ms = 0\n[node]", "raft.heartbeat_ms is 0"),
+            ("[node]", "[raft]\nsnapshot_every = 9\n[node]", "raft.snapshot_every is 9"),
         ] {
             let text = GOOD.replacen(from, to, 1);
             let error = parse(&text).unwrap_err().to_string();

@@ -199,6 +199,7 @@ fn consensus_config(config: &Config, api: SocketAddr) -> ConsensusConfig {
         api: format!("http://{api}"),
         heartbeat_ms: config.raft.heartbeat_ms,
         election_ms: config.raft.election_ms,
+        snapshot_every: config.raft.snapshot_every,
         grace_ms: GRACE_MS,
     }
 }

@@ -3,10 +3,6 @@ use super::open::StartError;
 use openraft::SnapshotPolicy;
 use std::path::PathBuf;
 
-/// How many entries are kept behind a snapshot, for followers that are a little late.
-const KEEP_BEHIND_SNAPSHOT: u64 = 20_000;
-/// How many entries there may be before a snapshot is written and the log is cut.
-const SNAPSHOT_EVERY: u64 = 200_000;
 /// What a node's consensus is told.
 #[derive(Debug, Clone)]
 pub struct ConsensusConfig {
@@ -23,6 +19,9 @@ pub struct ConsensusConfig {
     /// The shortest time without a heartbeat after which a node tries to lead, in milliseconds; the longest is
     /// [`Self::election_max_ms`].
     pub election_ms: u64,
+    /// After how many entries the state is written out and the log is cut; a tenth of that is kept behind, for
+    /// followers that are a little late.
+    pub snapshot_every: u64,
     /// The most that one change of leader adds to a lease, in milliseconds. Of the cluster, not of the node: the
     /// first leader's goes into the state.
     pub grace_ms: u64,
@@ -42,9 +41,9 @@ impl ConsensusConfig {
             election_timeout_min: self.election_ms,
             election_timeout_max: self.election_max_ms(),
             max_payload_entries: 256,
-            snapshot_policy: SnapshotPolicy::LogsSinceLast(SNAPSHOT_EVERY),
-            max_in_snapshot_log_to_keep: KEEP_BEHIND_SNAPSHOT,
-            replication_lag_threshold: KEEP_BEHIND_SNAPSHOT,
+            snapshot_policy: SnapshotPolicy::LogsSinceLast(self.snapshot_every),
+            max_in_snapshot_log_to_keep: self.snapshot_every / 10,
+            replication_lag_threshold: self.snapshot_every / 10,
             purge_batch_size: 1024,
             install_snapshot_timeout: 120_000,
             enable_pre_vote: Some(true),

@@ -34,6 +34,7 @@ impl Api {
             api: String::new(),
             heartbeat_ms: 75,
             election_ms: 250,
+            snapshot_every: 200_000,
             grace_ms: 1000,
         };
         let initial = BTreeMap::from([(1, peers.local_addr().unwrap().to_string())]);

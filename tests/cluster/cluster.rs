@@ -37,18 +37,27 @@ fn free_port() -> u16 {
 }
 
 impl Cluster {
-    /// Starts three nodes and waits for a leader and an orchestrator's token.
-    pub(crate) async fn start() -> Self {
-        let mut cluster = Self::prepare(3);
-        for id in 1..=3 {
-            cluster.spawn(id, id == 1);
-        }
-        let admin = cluster.token(&cluster.operator, "admin").await;
-        cluster.orchestrator = cluster.token(&admin, "orchestrator").await;
-        cluster
+    /// The same with a log that is cut every 200 entries.
+    pub(crate) async fn start_with_short_logs() -> Self {
+        let cluster = Self::prepare(3, "raft.snapshot_every = 200\n");
+        cluster.begin().await
     }
 
-    fn prepare(count: u64) -> Self {
+    /// Starts three nodes and waits for a leader and an orchestrator's token.
+    pub(crate) async fn start() -> Self {
+        Self::prepare(3, "").begin().await
+    }
+
+    async fn begin(mut self) -> Self {
+        for id in 1..=3 {
+            self.spawn(id, id == 1);
+        }
+        let admin = self.token(&self.operator, "admin").await;
+        self.orchestrator = self.token(&admin, "orchestrator").await;
+        self
+    }
+
+    fn prepare(count: u64, more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         let key = root.join("signing.pem");
@@ -72,7 +81,7 @@ impl Cluster {
                  peer.listen = \"127.0.0.1:{peer}\"\n\
                  cluster.initial = [{initial}]\n\
                  auth.operator_token_file = \"operator.token\"\n\
-                 signing.key_files = [\"signing.pem\"]\n"
+                 signing.key_files = [\"signing.pem\"]\n{more}"
             );
             fs::write(&config, text).unwrap();
             Node {

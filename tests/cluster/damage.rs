@@ -30,6 +30,28 @@ async fn a_flipped_byte_in_the_middle_of_the_log_stops_the_node_and_says_how_to_
 }
 
 #[tokio::test]
+async fn a_node_that_missed_more_than_the_log_keeps_gets_a_snapshot_and_starts_from_it_again() {
+    let mut cluster = Cluster::start_with_short_logs().await;
+    let (_, client) = cluster.run().await;
+    let late = cluster.leader().await % 3 + 1;
+    cluster.kill(late);
+    let mut last = acquire(&client, "svc/0", 60_000).await;
+    for at in 1..500 {
+        last = acquire(&client, &format!("svc/{at}"), 60_000).await;
+    }
+    for _ in 0..2 {
+        cluster.spawn(late, false);
+        let itself = cluster.client_of(late, &cluster.orchestrator).with_stale_reads();
+        let seen = until(async || itself.lease(last.id).await.ok()).await.body;
+        assert_eq!(seen.fence, last.fence);
+        cluster.kill(late);
+    }
+    assert!(cluster.log(late).contains("wrote a snapshot"));
+    let snapshots = fs::read_dir(cluster.data_dir(late).join("snapshots")).unwrap().count();
+    assert!((1..=2).contains(&snapshots), "{snapshots} snapshots are kept");
+}
+
+#[tokio::test]
 async fn a_wiped_node_is_not_taken_back_under_its_old_id() {
     let mut cluster = Cluster::start().await;
     let (_, client) = cluster.run().await;
