@@ -7,7 +7,7 @@ use crate::{
     records::{Due, KeyId, Made, Owner, RequestRecord, RunRecord},
     state::State,
 };
-use alloc::{format, string::ToString};
+use alloc::{format, string::ToString, sync::Arc};
 use ringfence_protocol::{Principal, RunId, Tenant, Timestamp, body::RunState};
 
 /// Who asks: what the credential stands for.
@@ -156,9 +156,9 @@ impl State {
 
     /// Notes what a key was used for. A lease's key is forgotten some time after the lease has ended, any other after
     /// a day.
-    pub(crate) fn note(&mut self, ask: &Ask, owner: Owner, made: Made) -> Option<KeyId> {
+    pub(crate) fn note(&mut self, ask: &Ask, owner: Owner, made: Made) -> Option<Arc<KeyId>> {
         let key = ask.key.as_ref()?;
-        let id = KeyId { owner, key: key.key.as_str().into() };
+        let id = Arc::new(KeyId { owner, key: key.key.as_str().into() });
         self.keys.insert(id.clone(), RequestRecord { fingerprint: key.fingerprint, made });
         if !matches!(made, Made::Lease(_)) {
             let at = self.log_ms.saturating_add(limits::REMEMBER_MS);

@@ -2,8 +2,9 @@
 //!
 //! What overlaps a scope is found by the exact entry, the `/**` entries of its ancestors, and, for a `/**` scope, the
 //! range below it. The cost is depth and matches, never the number of leases.
+use crate::holders::{Holder, Holders};
 use alloc::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, VecDeque},
     format,
     vec::Vec,
 };
@@ -11,62 +12,51 @@ use core::ops::Bound;
 use ringfence_protocol::{Fence, LeaseId, Mode, RunId, Scope};
 use serde::{Deserialize, Serialize};
 
-/// Who holds a scope: by run first, so that a run's own hold is found without walking the others.
-pub(crate) type Holder = (RunId, LeaseId);
-
 /// One scope that is held, or was until lately.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Node {
-    /// Holders by mode, in the order of [`Mode::ALL`]: those that can't conflict aren't walked.
-    holders: [BTreeSet<Holder>; 3],
+    holders: Holders,
     /// The greatest fence seen here, ends included.
     highest: Option<Fence>,
-    /// The lease here that ended last. The node lives at least as long as that lease is remembered.
-    last_ended: Option<LeaseId>,
-}
-
-const fn slot(mode: Mode) -> usize {
-    match mode {
-        Mode::Exclusive => 0,
-        Mode::Shared => 1,
-        Mode::Optimistic => 2,
-    }
+    /// The leases here that are over and still remembered, in the order in which they ended. The node lives as long as
+    /// there is one, or a holder.
+    ended: VecDeque<LeaseId>,
+    /// Whether somebody has been granted the scope since the last of them ended.
+    granted_since: bool,
 }
 
 impl Node {
-    pub(crate) fn holders(&self, mode: Mode) -> &BTreeSet<Holder> {
-        &self.holders[slot(mode)]
+    pub(crate) const fn holders(&self) -> &Holders {
+        &self.holders
+    }
+
+    pub(crate) const fn ended(&self) -> &VecDeque<LeaseId> {
+        &self.ended
     }
 
     pub(crate) const fn highest(&self) -> Option<Fence> {
         self.highest
     }
 
-    pub(crate) const fn last_ended(&self) -> Option<LeaseId> {
-        self.last_ended
+    /// The lease here that ended last, unless somebody has been granted the scope since and was told of it.
+    pub(crate) fn last_ended(&self) -> Option<LeaseId> {
+        self.ended.back().copied().filter(|_| !self.granted_since)
     }
 
-    fn is_idle(&self) -> bool {
-        self.holders.iter().all(BTreeSet::is_empty)
+    /// Whether nobody holds it and nobody who did is remembered: it need not be kept.
+    pub(crate) fn is_forgotten(&self) -> bool {
+        self.holders.is_empty() && self.ended.is_empty()
     }
 
-    /// The first lease of a run here, whatever its mode.
+    /// A lease of a run here.
     pub(crate) fn held_by(&self, run: RunId) -> Option<LeaseId> {
-        let own = (run, LeaseId::from_bits(0))..=(run, LeaseId::from_bits(u128::MAX));
-        self.holders.iter().find_map(|holders| holders.range(own.clone()).next()).map(|(_, lease)| *lease)
-    }
-
-    /// Everybody here.
-    pub(crate) fn all_holders(&self) -> impl Iterator<Item = Holder> + '_ {
-        self.holders.iter().flatten().copied()
+        self.holders.of(run)
     }
 
     /// Everybody here whose hold can't go together with `mode`.
     pub(crate) fn incompatible(&self, mode: Mode) -> impl Iterator<Item = (Mode, Holder)> + '_ {
-        Mode::ALL
-            .into_iter()
-            .filter(move |held| !held.is_compatible(mode))
-            .flat_map(|held| self.holders(held).iter().map(move |holder| (held, *holder)))
+        let held = self.holders.mode().filter(|held| !held.is_compatible(mode));
+        held.into_iter().flat_map(|held| self.holders.iter().map(move |holder| (held, holder)))
     }
 }
 
@@ -79,26 +69,29 @@ pub(crate) struct ScopeIndex {
 impl ScopeIndex {
     pub(crate) fn insert(&mut self, scope: &Scope, mode: Mode, holder: Holder, fence: Fence) {
         let node = self.nodes.entry(scope.clone()).or_default();
-        node.holders[slot(mode)].insert(holder);
+        node.holders.insert(mode, holder);
         node.highest = node.highest.max(Some(fence));
+        node.granted_since = true;
     }
 
     /// The hold is over; `end_fence` is the number that an unclean end took.
-    pub(crate) fn end(&mut self, scope: &Scope, mode: Mode, holder: Holder, end_fence: Option<Fence>) {
+    pub(crate) fn end(&mut self, scope: &Scope, holder: Holder, end_fence: Option<Fence>) {
         if let Some(node) = self.nodes.get_mut(scope) {
-            node.holders[slot(mode)].remove(&holder);
+            node.holders.remove(holder);
             node.highest = node.highest.max(end_fence);
-            node.last_ended = Some(holder.1);
+            node.ended.push_back(holder.1);
+            node.granted_since = false;
         }
     }
 
     /// An ended lease is remembered no longer: neither is a scope that nobody has held since.
     pub(crate) fn forget(&mut self, scope: &Scope, lease: LeaseId) {
-        if let Some(node) = self.nodes.get_mut(scope)
-            && node.last_ended == Some(lease)
-        {
-            node.last_ended = None;
-            if node.is_idle() {
+        if let Some(node) = self.nodes.get_mut(scope) {
+            // What ended first is forgotten first: it is at the front, or among those that ended with it.
+            if let Some(at) = node.ended.iter().position(|ended| *ended == lease) {
+                node.ended.remove(at);
+            }
+            if node.is_forgotten() {
                 self.nodes.remove(scope);
             }
         }
@@ -117,21 +110,66 @@ impl ScopeIndex {
             .filter(|text| !scope.is_subtree() || *text != scope.as_str())
             .filter_map(|text| self.nodes.get_key_value(text.as_str()))
             .collect::<Vec<_>>();
-        let below = if scope.is_subtree() { self.below(resource) } else { Vec::new() };
-        exact.into_iter().chain(above).chain(below)
+        let below = scope.is_subtree().then(|| self.below(resource));
+        exact.into_iter().chain(above).chain(below.into_iter().flatten())
     }
 
     /// All nodes below a resource, its own `/**` among them: they are next to each other.
-    fn below(&self, resource: &str) -> Vec<(&Scope, &Node)> {
+    fn below<'a>(&'a self, resource: &str) -> impl Iterator<Item = (&'a Scope, &'a Node)> + use<'a> {
         let prefix = format!("{resource}/");
-        let start: (Bound<&str>, Bound<&str>) = (Bound::Included(&prefix), Bound::Unbounded);
-        self.nodes
-            .range::<str, _>(start)
-            .take_while(|(scope, _)| scope.as_str().starts_with(&prefix))
-            .collect()
+        let from: (Bound<&str>, Bound<&str>) = (Bound::Included(&prefix), Bound::Unbounded);
+        self.nodes.range::<str, _>(from).take_while(move |(scope, _)| scope.as_str().starts_with(&prefix))
     }
 
-    pub(crate) fn nodes(&self) -> &BTreeMap<Scope, Node> {
+    pub(crate) const fn nodes(&self) -> &BTreeMap<Scope, Node> {
         &self.nodes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn index(scopes: u32) -> ScopeIndex {
+        let mut index = ScopeIndex::default();
+        for at in 0..scopes {
+            let scope = format!("orders/customer-{at}/item").parse().unwrap();
+            let holder = (RunId::from_bits(1), LeaseId::from_bits(at.into()));
+            index.insert(&scope, Mode::Exclusive, holder, Fence::new(1).unwrap());
+        }
+        index
+    }
+
+    #[test]
+    fn a_lookup_walks_the_matches_however_many_other_scopes_are_held() {
+        let (few, many) = (index(1000), index(100_000));
+        for (scope, matches) in [
+            ("orders/customer-7/item", 1),
+            ("orders/customer-7/**", 1),
+            ("orders/customer-7", 0),
+            ("orders/customer-7/item/part", 0),
+            ("other/**", 0),
+        ] {
+            let scope = scope.parse().unwrap();
+            let walked = |index: &ScopeIndex| index.overlapping(&scope).count();
+            assert_eq!((walked(&few), walked(&many)), (matches, matches), "{scope}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_that_go_together_are_not_walked_for_one_more() {
+        let mut index = ScopeIndex::default();
+        let scope = "orders/all/**".parse().unwrap();
+        for at in 0..10_000 {
+            let holder = (RunId::from_bits(at), LeaseId::from_bits(at));
+            index.insert(&scope, Mode::Optimistic, holder, Fence::new(1).unwrap());
+        }
+        let nodes: Vec<_> = index.overlapping(&scope).collect();
+        let [(_, node)] = nodes.as_slice() else { panic!("one scope is held") };
+        assert_eq!(node.incompatible(Mode::Optimistic).count(), 0);
+        assert_eq!(node.incompatible(Mode::Shared).count(), 10_000);
+        assert_eq!(node.held_by(RunId::from_bits(77)), Some(LeaseId::from_bits(77)));
+        assert_eq!(node.held_by(RunId::from_bits(10_000)), None);
     }
 }

@@ -1,7 +1,10 @@
 //! What must hold after every command, checked by a full scan. For tests; `apply` itself never runs it.
-use crate::{records::Due, state::State};
+use crate::{
+    records::{Due, TenantRecord},
+    state::State,
+};
 use alloc::{collections::BTreeMap, format, string::String};
-use ringfence_protocol::{Mode, body::RunState};
+use ringfence_protocol::body::RunState;
 
 impl State {
     /// Checks that the indexes say what the records say, that no two incompatible leases overlap, and that every
@@ -12,6 +15,7 @@ impl State {
     pub fn check_invariants(&self) -> Result<(), String> {
         self.check_overlaps()?;
         self.check_index()?;
+        self.check_owners()?;
         self.check_deadlines()?;
         self.check_counts()
     }
@@ -37,24 +41,65 @@ impl State {
     }
 
     fn check_index(&self) -> Result<(), String> {
-        let mut held = 0;
-        for (lease, record) in self.leases.iter().filter(|(_, record)| record.end.is_none()) {
-            for entry in &record.write_set {
+        let (mut held, mut ended) = (0, 0);
+        for (lease, record) in &self.leases {
+            for entry in &*record.write_set {
                 let node = self.index(&record.tenant).and_then(|index| index.nodes().get(&entry.scope));
-                if !node.is_some_and(|node| node.holders(entry.mode).contains(&(record.run, *lease))) {
-                    return Err(format!("{lease} holds {} and isn't in the index", entry.scope));
+                let listed = node.is_some_and(|node| {
+                    if record.end.is_some() {
+                        ended += 1;
+                        return node.ended().contains(lease);
+                    }
+                    held += 1;
+                    node.holders().mode() == Some(entry.mode)
+                        && node.holders().iter().any(|holder| holder == (record.run, *lease))
+                });
+                if !listed {
+                    return Err(format!("{lease} has {} and isn't in the index", entry.scope));
                 }
-                held += 1;
             }
         }
-        let nodes = self.tenants.values().flat_map(|tenant| tenant.index.nodes().values());
-        let indexed: usize =
-            nodes.map(|node| Mode::ALL.iter().map(|mode| node.holders(*mode).len()).sum::<usize>()).sum();
-        if indexed == held {
+        self.check_nodes(held, ended)
+    }
+
+    /// The index has no more than what the leases say.
+    fn check_nodes(&self, held: usize, ended: usize) -> Result<(), String> {
+        let nodes = || self.tenants.values().flat_map(|tenant| tenant.index.nodes());
+        if let Some((scope, _)) = nodes().find(|(_, node)| node.is_forgotten()) {
+            return Err(format!("{scope} is in the index, and nobody has it"));
+        }
+        let indexed = nodes().map(|(_, node)| node.holders().iter().count()).sum::<usize>();
+        let remembered = nodes().map(|(_, node)| node.ended().len()).sum::<usize>();
+        if (indexed, remembered, self.ended_entries) == (held, ended, ended as u64) {
             Ok(())
         } else {
-            Err(format!("{indexed} holds are in the index, {held} in the leases"))
+            Err(format!("the index has {indexed} holds and {remembered} ends, the leases {held} and {ended}"))
         }
+    }
+
+    fn check_owners(&self) -> Result<(), String> {
+        for (lease, record) in &self.leases {
+            let of_run = self.runs.get(&record.run).is_none_or(|run| {
+                (run.leases.contains(lease), run.ended.contains(lease))
+                    == (record.end.is_none(), record.end.is_some())
+            });
+            let of_tenant = self.tenants.get(&record.tenant).is_some_and(|of| of.leases.contains(lease));
+            if !(of_run && of_tenant) {
+                return Err(format!("{lease} isn't listed with its run or its tenant"));
+            }
+        }
+        let of_runs: usize = self.runs.values().map(|run| run.leases.len() + run.ended.len()).sum();
+        let of_tenants = |count: fn(&TenantRecord) -> usize| self.tenants.values().map(count).sum::<usize>();
+        let sets = [
+            (of_tenants(|tenant| tenant.leases.len()), self.leases.len()),
+            (of_tenants(|tenant| tenant.runs.len()), self.runs.len()),
+            (of_tenants(|tenant| tenant.tokens.len()), self.tokens.len()),
+            (self.secrets.len(), self.tokens.len()),
+        ];
+        if of_runs > self.leases.len() || sets.iter().any(|(listed, there)| listed != there) {
+            return Err(format!("{of_runs} leases are listed with runs; tenants' lists: {sets:?}"));
+        }
+        Ok(())
     }
 
     fn check_deadlines(&self) -> Result<(), String> {

@@ -142,7 +142,7 @@ impl State {
     fn grant(&mut self, ask: &Ask, run: RunId, wish: LeaseWish, events: &mut Vec<Event>) -> LeaseId {
         let fence = self.take_fence();
         let LeaseWish { id, write_set, ttl_ms, purpose } = wish;
-        let key = self.note(ask, Owner::Run(run), Made::Lease(id)).map(Box::new);
+        let key = self.note(ask, Owner::Run(run), Made::Lease(id));
         let record = self.runs.get_mut(&run).expect("the run was judged before");
         record.leases.insert(id);
         let tenant = record.tenant.clone();
@@ -224,19 +224,22 @@ impl State {
         record.end = Some(End { reason, fence: end_fence });
         self.deadlines.remove(&(record.deadline_ms, Due::EndLease(lease)));
         if let Some(key) = &record.key {
-            self.deadlines.insert((remember_until, Due::ForgetKey((**key).clone())));
+            self.deadlines.insert((remember_until, Due::ForgetKey(key.clone())));
         }
         self.ended_leases.insert((remember_until, lease));
         let (run, fence, tenant) = (record.run, record.fence, record.tenant.clone());
+        let entries = record.write_set.len() as u64;
         if let Some(of_tenant) = self.tenants.get_mut(&tenant) {
-            for entry in &record.write_set {
-                of_tenant.index.end(&entry.scope, entry.mode, (run, lease), end_fence);
+            for entry in &*record.write_set {
+                of_tenant.index.end(&entry.scope, (run, lease), end_fence);
             }
         }
         if let Some(run) = self.runs.get_mut(&run) {
             run.leases.remove(&lease);
+            run.ended.insert(lease);
         }
         self.live_leases -= 1;
+        self.ended_entries += entries;
         events.push(Event::Ended { tenant, lease, run, fence, reason, end_fence });
     }
 

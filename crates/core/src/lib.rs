@@ -5,7 +5,16 @@
 //!
 //! In reading order: [`command`] (what can change the state), [`outcome`] (what that gives), `state` (apply), `time`
 //! (what is due ends), `ask` (who asks, and whether it was asked before), [`permission`], `check`, `runs`, `leases`,
-//! `tokens`, `index` (who holds what), `records`, [`read`], [`limits`], `invariants`, `codec`, `refusal`.
+//! `tokens`, `index` and `holders` (who holds what), `records`, [`read`], [`limits`], `invariants`, `codec`, `refusal`.
+//!
+//! A fence orders two holders, an id can't: one is not taken for the other.
+//! ```compile_fail,E0308
+//! use ringfence_protocol::{Fence, LeaseId};
+//! fn is_newer(seen: Fence, sent: Fence) -> bool {
+//!     sent > seen
+//! }
+//! is_newer(Fence::new(1).unwrap(), LeaseId::from_bits(2));
+//! ```
 #![no_std]
 extern crate alloc;
 
@@ -13,6 +22,7 @@ mod ask;
 mod check;
 mod codec;
 pub mod command;
+mod holders;
 mod index;
 mod invariants;
 mod leases;

@@ -24,6 +24,8 @@ pub const REMEMBER_LEASE_MS: u64 = 600_000;
 pub const REMEMBER_MS: u64 = 86_400_000;
 /// The most ended leases that are remembered; of more, those that ended first are forgotten early.
 pub const ENDED_LEASES: usize = 250_000;
+/// The most entries of write sets of ended leases that are remembered; of more, likewise.
+pub const ENDED_ENTRIES: u64 = 500_000;
 /// The most ended runs that are remembered.
 pub const ENDED_RUNS: usize = 250_000;
 /// The fences that are kept back for ends: no grant takes one of them.

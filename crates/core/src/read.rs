@@ -132,17 +132,24 @@ impl State {
         Ok(leases.filter_map(|lease| self.read_view(*lease, now)).collect())
     }
 
-    /// A small set that holds all the leases that are asked for, where there is a quick way to one.
+    /// A small set that has all the leases that are asked for, where a run or a scope leads to one.
     fn narrowed(&self, record: &TenantRecord, filter: &LeaseFilter) -> Option<BTreeSet<LeaseId>> {
-        if filter.state != Some(LeaseState::Held) {
-            return None;
+        let held = filter.state != Some(LeaseState::Ended);
+        let ended = filter.state != Some(LeaseState::Held);
+        let mut found = BTreeSet::new();
+        if let Some(run) = filter.run {
+            // What another tenant's run holds is not there.
+            if let Some(run) = self.runs.get(&run).filter(|_| record.runs.contains(&run)) {
+                found.extend(run.leases.iter().filter(|_| held));
+                found.extend(run.ended.iter().filter(|_| ended));
+            }
+            return Some(found);
         }
-        if let Some(scope) = &filter.scope {
-            let nodes = record.index.overlapping(scope);
-            return Some(nodes.flat_map(|(_, node)| node.all_holders()).map(|(_, lease)| lease).collect());
+        for (_, node) in record.index.overlapping(filter.scope.as_ref()?) {
+            found.extend(node.holders().iter().map(|(_, lease)| lease).filter(|_| held));
+            found.extend(node.ended().iter().filter(|_| ended));
         }
-        let run = self.runs.get(&filter.run?)?;
-        Some(run.leases.clone())
+        Some(found)
     }
 
     fn matches(&self, lease: LeaseId, filter: &LeaseFilter) -> bool {
@@ -182,7 +189,9 @@ impl State {
         let Some(record) = record else { return Ok(answer) };
         for (scope, node) in record.index.overlapping(&resource.scope()) {
             answer.highest_fence = answer.highest_fence.max(node.highest());
-            answer.holders.extend(node.all_holders().filter_map(|(_, lease)| self.holder(scope, lease, now)));
+            answer
+                .holders
+                .extend(node.holders().iter().filter_map(|(_, lease)| self.holder(scope, lease, now)));
         }
         Ok(answer)
     }

@@ -38,6 +38,8 @@ pub(crate) struct RunRecord {
     pub(crate) reason: Option<Reason>,
     /// Its live leases.
     pub(crate) leases: BTreeSet<LeaseId>,
+    /// Its leases that are over and still remembered.
+    pub(crate) ended: BTreeSet<LeaseId>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,14 +47,15 @@ pub(crate) struct LeaseRecord {
     pub(crate) tenant: Tenant,
     pub(crate) run: RunId,
     pub(crate) fence: Fence,
-    pub(crate) write_set: Box<[WriteSetEntry]>,
+    /// Shared with the snapshots that are being written.
+    pub(crate) write_set: Arc<[WriteSetEntry]>,
     pub(crate) ttl_ms: u64,
     pub(crate) deadline_ms: u64,
     pub(crate) granted_at: Timestamp,
     pub(crate) purpose: Option<Reason>,
     pub(crate) end: Option<End>,
     /// The request record that goes with it.
-    pub(crate) key: Option<Box<KeyId>>,
+    pub(crate) key: Option<Arc<KeyId>>,
 }
 
 /// How a lease ended.
@@ -112,5 +115,5 @@ pub(crate) enum Due {
     EndRun(RunId),
     EndLease(LeaseId),
     ForgetToken(TokenId),
-    ForgetKey(KeyId),
+    ForgetKey(Arc<KeyId>),
 }

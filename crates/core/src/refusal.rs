@@ -48,9 +48,10 @@ impl From<Refusal> for Problem {
                 ErrorCode::FingerprintConflict,
                 "this Idempotency-Key was used before with another method, path or command; nothing was done now",
             ),
-            Refusal::IdTaken => {
-                Self::new(ErrorCode::Internal, "the id that was drawn is taken; send the same again")
-            }
+            Refusal::IdTaken => Self::new(
+                ErrorCode::Internal,
+                "the id or secret that was drawn is taken; send the same again",
+            ),
             Refusal::LimitExceeded(limit) => {
                 Self::new(ErrorCode::LimitExceeded, format!("the limit is {limit}"))
             }

@@ -68,6 +68,7 @@ impl State {
                 state: RunState::Active,
                 reason: None,
                 leases: BTreeSet::new(),
+                ended: BTreeSet::new(),
             },
         );
         self.note(ask, owner, Made::Run(wish.id));

@@ -7,6 +7,7 @@ use crate::{
 };
 use alloc::{
     collections::{BTreeMap, BTreeSet},
+    sync::Arc,
     vec::Vec,
 };
 use ringfence_protocol::{Fence, LeaseId, RunId, Tenant, Timestamp, TokenId};
@@ -25,11 +26,13 @@ pub struct State {
     pub(crate) leases: BTreeMap<LeaseId, LeaseRecord>,
     pub(crate) tokens: BTreeMap<TokenId, TokenRecord>,
     pub(crate) secrets: BTreeMap<[u8; 32], TokenId>,
-    pub(crate) keys: BTreeMap<KeyId, RequestRecord>,
+    pub(crate) keys: BTreeMap<Arc<KeyId>, RequestRecord>,
     pub(crate) deadlines: BTreeSet<(u64, Due)>,
     /// Ended leases and runs that are still remembered, and until when: in the order in which they ended.
     pub(crate) ended_leases: BTreeSet<(u64, LeaseId)>,
     pub(crate) ended_runs: BTreeSet<(u64, RunId)>,
+    /// The entries of the write sets of all ended leases.
+    pub(crate) ended_entries: u64,
 }
 
 /// How much there is of everything.

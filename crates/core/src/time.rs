@@ -31,7 +31,8 @@ impl State {
     /// Forgets ended leases and runs after their time, and early where more are remembered than may be.
     fn forget_ended(&mut self) {
         while (self.ended_leases.first().is_some_and(|(at, _)| *at <= self.log_ms)
-            || self.ended_leases.len() > limits::ENDED_LEASES)
+            || self.ended_leases.len() > limits::ENDED_LEASES
+            || self.ended_entries > limits::ENDED_ENTRIES)
             && let Some((_, lease)) = self.ended_leases.pop_first()
         {
             self.forget_lease(lease);
@@ -95,10 +96,14 @@ impl State {
         };
         if let Some(tenant) = self.tenants.get_mut(&record.tenant) {
             tenant.leases.remove(&lease);
-            for entry in &record.write_set {
+            for entry in &*record.write_set {
                 tenant.index.forget(&entry.scope, lease);
             }
         }
+        if let Some(run) = self.runs.get_mut(&record.run) {
+            run.ended.remove(&lease);
+        }
+        self.ended_entries -= record.write_set.len() as u64;
         if let (Some(key), Some(end)) = (record.key, record.end)
             && let Some(request) = self.keys.get_mut(&key)
         {

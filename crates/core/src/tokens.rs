@@ -25,7 +25,8 @@ impl State {
             return Ok(done);
         }
         let tenant = token_tenant(ask, wish.tenant)?;
-        if self.tokens.contains_key(&wish.id) {
+        // A second token of one secret would take the first one's place: whoever has it would be somebody else.
+        if self.tokens.contains_key(&wish.id) || self.secrets.contains_key(&wish.secret_hash) {
             return Err(Refusal::IdTaken);
         }
         let tokens = &mut self.tenant(&tenant).tokens;
