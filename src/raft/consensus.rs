@@ -43,7 +43,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(25);
 /// For how many of the longest elections a leader may be without a majority's answer.
 const SILENT_ELECTIONS: u32 = 3;
 /// How long a planned stop waits for another node to lead.
-const HANDOVER_LIMIT: Duration = Duration::from_secs(2);
+const HANDOVER_LIMIT: Duration = Duration::from_secs(1);
 
 /// A member of the cluster, as this node sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]

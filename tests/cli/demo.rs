@@ -29,7 +29,7 @@ fn all_scenes_are_played_and_nothing_is_left() {
     for (line, seen) in judged.iter().zip([
         "412 stale_version",
         "409 stale_fence",
-        "the lease was read at another node",
+        "the lease, read at another node: 200",
         "Idempotency-Replayed: true",
     ]) {
         assert!(line.contains(seen), "{line}");

@@ -5,7 +5,7 @@ use core::fmt;
 use serde::{Serialize, de::DeserializeOwned};
 
 const COMMAND_VERSION: u8 = 1;
-const STATE_VERSION: u8 = 2;
+const STATE_VERSION: u8 = 1;
 
 /// Why bytes are no command or state.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -101,3 +101,8 @@ pub use store::sqlite;
 pub use store::{Judgement, MemoryStore, Store};
 pub use tag::Version;
 pub use verifier::{VerifiedGrant, Verifier};
+
+/// The README's example compiles.
+#[cfg(all(doctest, feature = "sqlite"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -192,6 +192,13 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
+/// For who reads the headers without the layer: the grant is there, the version is not.
+impl From<VersionLack> for Problem {
+    fn from(lack: VersionLack) -> Self {
+        Self::new(ErrorCode::PreconditionRequired, lack.to_string())
+    }
+}
+
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         let Refusal { reason, resource } = refusal;

@@ -26,6 +26,7 @@ pub mod mode;
 pub mod name;
 pub mod problem;
 pub mod scope;
+mod text;
 pub mod time;
 
 pub use fence::Fence;

@@ -1,7 +1,7 @@
 //! Resource ids and scopes: what a lease is about.
-use alloc::{borrow::Cow, string::String, sync::Arc};
+use crate::text::checked_text;
+use alloc::{string::String, sync::Arc};
 use core::{borrow::Borrow, fmt, str::FromStr};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The most bytes a resource id has.
 pub const MAX_RESOURCE_BYTES: usize = 512;
@@ -81,59 +81,13 @@ const fn is_segment_byte(byte: u8) -> bool {
     matches!(byte, b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'~' | b':' | b'@' | b'+' | b'-')
 }
 
-macro_rules! text_type {
-    ($name:ident, $description:literal, $example:literal) => {
-        impl $name {
-            /// The text, in its one spelling.
-            #[must_use]
-            pub fn as_str(&self) -> &str {
-                &self.0
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(&self.0)
-            }
-        }
-
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                fmt::Debug::fmt(&*self.0, f)
-            }
-        }
-
-        impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.0)
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Cow::<str>::deserialize(deserializer)?.parse().map_err(de::Error::custom)
-            }
-        }
-
-        #[cfg(feature = "openapi")]
-        impl utoipa::PartialSchema for $name {
-            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                crate::body::schema::string($description, "", $example)
-            }
-        }
-
-        #[cfg(feature = "openapi")]
-        impl utoipa::ToSchema for $name {}
-    };
-}
-
 /// One resource: 1–16 segments of `A-Z a-z 0-9 . _ ~ : @ + -` joined by `/`, at most 512 bytes.
 ///
 /// Case counts; there is one spelling an id.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId(Arc<str>);
 
-text_type!(
+checked_text!(
     ResourceId,
     "1-16 segments joined by `/`, each 1-128 of `A-Z a-z 0-9 . _ ~ : @ + -`, at most 512 bytes.",
     "release/prod-eu"
@@ -160,7 +114,7 @@ impl ResourceId {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(Arc<str>);
 
-text_type!(
+checked_text!(
     Scope,
     "A resource id, or a resource id followed by `/**`: that resource and all below it.",
     "config/eu/**"

@@ -30,12 +30,12 @@ pub(super) async fn play(world: &World) -> Result<Verdict, Failure> {
     finish(world, [(&a, &under_a), (&b, &under_b)]).await?;
 
     let mut verdict = Verdict::new("collision");
-    verdict.expect(same, format!("both read version {read_by_a}"));
+    verdict.expect(same, format!("A read version {read_by_a}, B {read_by_b}"));
     verdict.expect(first.status == 200, format!("the first write: {}", first.verdict()));
     verdict.expect(is_stale_version(&second), format!("the second: {}", second.verdict()));
     verdict.expect(
         after.body["destinations"] == change["destinations"] && after.body["severity"] == "high",
-        "the first one's change is still there, and nothing of the second's".to_owned(),
+        format!("the policy is {}", after.body),
     );
     Ok(verdict)
 }

@@ -34,9 +34,14 @@ pub(super) async fn play(world: &mut World) -> Result<Verdict, Failure> {
     };
     let mut verdict = Verdict::new("leader lost");
     verdict.expect(leader != dead, format!("node {dead} was killed, node {leader} leads"));
-    verdict
-        .expect(same(&read), format!("the lease was read at another node with fence {}", read.body["fence"]));
-    verdict.expect(same(&renewed), format!("renewed with fence {}", renewed.body["fence"]));
+    verdict.expect(
+        same(&read),
+        format!("the lease, read at another node: {} with fence {}", read.verdict(), read.body["fence"]),
+    );
+    verdict.expect(
+        same(&renewed),
+        format!("renewed: {} with fence {}", renewed.verdict(), renewed.body["fence"]),
+    );
     verdict.expect(next.fence > fence, format!("the next grant has fence {}", next.fence));
     Ok(verdict)
 }

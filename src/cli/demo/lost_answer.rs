@@ -33,10 +33,13 @@ pub(super) async fn play(world: &World) -> Result<Verdict, Failure> {
     verdict.expect(replayed, format!("the repetition: 201, Idempotency-Replayed: {replayed}"));
     verdict.expect(
         again.body["id"] == granted["id"] && again.body["fence"] == granted["fence"],
-        format!("the same lease, with fence {fence}"),
+        format!(
+            "granted {} with fence {}, repeated {} with fence {fence}",
+            granted["id"], granted["fence"], again.body["id"]
+        ),
     );
-    verdict.expect(leases.len() == 1, format!("the run has {} lease", leases.len()));
-    verdict.expect(next.fence == fence + 1, format!("one fence was used: the next grant has {}", next.fence));
+    verdict.expect(leases.len() == 1, format!("leases of the run: {}", leases.len()));
+    verdict.expect(next.fence == fence + 1, format!("the next grant has fence {}", next.fence));
     Ok(verdict)
 }
 

@@ -76,7 +76,7 @@ impl Verdict {
         if self.passed() {
             format!("PASS  {number} {}: {}", self.scene, self.seen.join("; "))
         } else {
-            format!("FAIL  {number} {}: not as it has to be: {}", self.scene, self.wrong.join("; "))
+            format!("FAIL  {number} {}: wrong is: {}", self.scene, self.wrong.join("; "))
         }
     }
 }

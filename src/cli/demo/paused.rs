@@ -56,7 +56,7 @@ pub(super) async fn play(world: &World) -> Result<Verdict, Failure> {
     verdict.expect(under_b.fence > old_fence, format!("fence {old_fence}, then {}", under_b.fence));
     verdict.expect(written.status == 200, format!("B's write: {}", written.verdict()));
     verdict.expect(late == "409 stale_fence", format!("A's late write: {late}"));
-    verdict.expect(after.body["severity"] == change["severity"], "B's change is still there".to_owned());
+    verdict.expect(after.body["severity"] == change["severity"], format!("the policy is {}", after.body));
     Ok(verdict)
 }
 

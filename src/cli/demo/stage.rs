@@ -120,7 +120,7 @@ impl Stage {
              -H \"Idempotency-Key: try-1\" -H \"Content-Type: application/json\" -d \"{{\\\"severity\\\":\\\"low\\\"}}\"'\n\
              Start the node that was killed again (its number is in scene 3):\n  \
              ringfence serve --config {dir}/node-N.toml\n\
-             Stop everything, and remove it:\n  \
+             Stop everything (and what you have started yourself), and remove it:\n  \
              kill {up} {target}\n  \
              rm -r {dir}",
             policy_id = super::world::POLICY,

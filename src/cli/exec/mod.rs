@@ -12,7 +12,9 @@ use super::{failure::Failure, keys::entry, output, signals::Signals, target::Tar
 use clap::Args;
 use family::Family;
 use grant_file::GrantFile;
-use ringfence_client::{Authority, Client, HeldLease, Hold, KeepAlive, LeaseView, Lost};
+use ringfence_client::{
+    Authority, BootInstant, Client, Clock as _, HeldLease, Hold, KeepAlive, LeaseView, Lost, SystemClock,
+};
 use ringfence_protocol::{
     Reason, Role, RunId,
     body::{AcquireLease, CreateRun, Run, WriteSetEntry},
@@ -147,14 +149,21 @@ async fn run_under(lease: &LeaseView, args: &ExecArgs, signals: &mut Signals) ->
         .map_err(|error| Failure::local("the grant can't be written to a file", error))?;
     let mut family = Family::start(&args.command, &variables(&authority, &file))?;
     let grace = margin(Duration::from_millis(args.ttl_ms)) / 2;
-    let ended = until_ended(lease, &mut family, &file, signals).await;
-    // Whatever it left running must not outlive the lease either.
-    family.stop(grace).await;
+    let mut deadline = local_deadline(lease);
+    let ended = until_ended(lease, &mut family, &file, signals, &mut deadline).await;
+    // Whatever it left running must not outlive the lease either. A loss that is noticed late, after this process was
+    // stopped or the machine slept, leaves that much less time to end in peace.
+    family.stop(grace.min(deadline.plus(grace).since(SystemClock.now()))).await;
     match ended {
         Ended::ByItself(status) => Ok(exit_code(status)),
         Ended::Lost(lost) => Err(Failure::Lost(lost)),
         Ended::Failed(failure) => Err(failure),
     }
+}
+
+/// When the lease ends here unless it is renewed, on a clock that counts suspend.
+fn local_deadline(lease: &LeaseView) -> BootInstant {
+    SystemClock.now().plus(lease.remaining())
 }
 
 fn variables(authority: &Authority, file: &GrantFile) -> [(&'static str, OsString); 4] {
@@ -177,6 +186,7 @@ async fn until_ended(
     family: &mut Family,
     file: &GrantFile,
     signals: &mut Signals,
+    deadline: &mut BootInstant,
 ) -> Ended {
     let mut grants = lease.grants();
     loop {
@@ -191,6 +201,7 @@ async fn until_ended(
             signal = signals.next() => family.signal(signal),
             Ok(()) = grants.changed() => {
                 let grant = grants.borrow_and_update().grant.clone();
+                *deadline = local_deadline(lease).max(*deadline);
                 if let Err(error) = file.write(&grant) {
                     output::note(&format!("note: the new grant can't be written: {error}"));
                 }
