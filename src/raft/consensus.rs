@@ -201,10 +201,17 @@ impl Consensus {
         }
     }
 
+    /// Asks the leader, as long as it is the leader: one that was stopped or cut off never answers.
     async fn forward(&self, leader: u64, call: ForwardCall) -> Result<ForwardAnswer, Unavailable> {
-        let member = self.inner.shared.member(leader).ok_or(Unavailable::NoLeader)?;
-        let hello = || self.inner.shared.myself.hello(leader, &member, Purpose::Forward);
-        self.inner.forwarder.ask(&member.peer, hello, call).await
+        let shared = &self.inner.shared;
+        let member = shared.member(leader).ok_or(Unavailable::NoLeader)?;
+        let hello = || shared.myself.hello(leader, &member, Purpose::Forward);
+        let another = shared.another_leads(leader);
+        tokio::select! {
+            answer = self.inner.forwarder.ask(&member.peer, hello, call) => answer,
+            // Dropping the question does not take it back: the old leader may have put it into its log.
+            _ = another => Err(Unavailable::Uncertain),
+        }
     }
 
     /// Waits until somebody else may lead, or gives up.

@@ -95,6 +95,18 @@ impl Shared {
         }
     }
 
+    /// Returns when it becomes known that somebody else leads than `leader`.
+    pub(super) async fn another_leads(&self, leader: u64) {
+        // Only changes from here on count: what is known at this moment may be a turn behind `leadership`.
+        let mut leadership = self.leadership.subscribe();
+        while leadership.changed().await.is_ok() {
+            if leadership.borrow_and_update().leader.is_some_and(|other| other != leader) {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
     pub(super) fn member(&self, node: u64) -> Option<Member> {
         self.server.borrow_watched().membership_config.get_node(&node).cloned()
     }

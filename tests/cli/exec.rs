@@ -39,8 +39,7 @@ fn finish(child: Child) -> (Option<i32>, String) {
 }
 
 /// A process that hides: a session of its own, and deaf to SIGTERM.
-const HIDDEN_CHILD: &str =
-    r#"setsid sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.1; done' & echo $$ >> pids; "#;
+const HIDDEN_CHILD: &str = r#"setsid sh -c 'trap "" TERM; echo $$ >> pids; for i in $(seq 600); do sleep 0.1; done' >/dev/null 2>&1 & echo $$ >> pids; "#;
 
 #[test]
 fn the_command_finds_fence_and_grant_and_its_exit_code_is_passed_on() {

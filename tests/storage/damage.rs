@@ -1,4 +1,4 @@
-//! A log with damage in what was acknowledged does not open (ST-04), and its error says what to do.
+//! A log with damage in what was acknowledged does not open, and its error says what to do.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A process that is killed has lost nothing that it acknowledged (ST-01).
+//! A process that is killed has lost nothing that it acknowledged.
 //!
 //! The child is this test binary again: it goes on from what it finds, keeps many submissions
 //! waiting, and prints what was acknowledged. The parent kills it at a random moment and opens the log.
