@@ -11,6 +11,12 @@ pub fn ulid_bits() -> u128 {
     time | random
 }
 
+/// A port within a range that is not empty.
+#[must_use]
+pub fn port_within(range: std::ops::Range<u16>) -> u16 {
+    rand::rng().random_range(range)
+}
+
 /// 32 random bytes for a secret or a key.
 #[must_use]
 pub fn secret_bytes() -> [u8; 32] {

@@ -1,6 +1,8 @@
 //! What commands answer, and their exit codes.
 use crate::local::{Local, ringfence, stderr, stdout};
-use std::net::TcpListener;
+
+/// A port that no test ever listens on.
+const NOBODY: &str = "http://127.0.0.1:1";
 
 #[test]
 fn what_makes_no_sense_is_a_usage_error() {
@@ -66,9 +68,7 @@ fn what_is_not_allowed_is_4() {
 
 #[test]
 fn nobody_there_is_5() {
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let url = format!("http://{closed}");
-    let done = ringfence().args(["run", "list", "--url", &url, "--token", "t"]).output().unwrap();
+    let done = ringfence().args(["run", "list", "--url", NOBODY, "--token", "t"]).output().unwrap();
     assert_eq!(done.status.code(), Some(5), "{}", stderr(&done));
     assert!(stderr(&done).contains("next:"), "{}", stderr(&done));
 }
@@ -109,8 +109,7 @@ fn url_and_token_win_over_the_folder() {
     let mut command = local.command(&["run", "create", "x"]);
     let refused = command.env("RINGFENCE_URL", url).env("RINGFENCE_TOKEN", token).output().unwrap();
     assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
-    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut command = local.command(&["cluster", "status"]);
-    let nobody = command.env("RINGFENCE_URL", format!("http://{closed}")).output().unwrap();
+    let nobody = command.env("RINGFENCE_URL", NOBODY).output().unwrap();
     assert_eq!(nobody.status.code(), Some(5), "{}", stderr(&nobody));
 }

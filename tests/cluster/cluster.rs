@@ -1,4 +1,5 @@
 //! A cluster of real processes on this machine, each of which can be killed, stopped and started again.
+use rand::RngExt;
 use ringfence_client::{Client, Error};
 use ringfence_protocol::{
     ErrorCode,
@@ -32,8 +33,11 @@ pub(crate) struct Cluster {
     pub(crate) operator: String,
 }
 
+/// A port that is free now, and below those that the system hands out by itself: a node that is down must find its
+/// own again.
 fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    let free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    std::iter::repeat_with(|| rand::rng().random_range(10_240..32_000)).find(free).unwrap()
 }
 
 impl Cluster {

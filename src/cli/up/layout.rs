@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::{
     fs, io,
     net::TcpListener,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
@@ -22,6 +23,10 @@ const KEY_FILE: &str = "signing.pem";
 const TOKEN_FILE: &str = "operator.token";
 /// Between the port of a node's API and that of its peer listener.
 const PEER_OFFSET: u16 = 100;
+const FIRST_LASTING_PORT: u16 = 10_240;
+/// Linux hands out from here on unless told otherwise.
+const FIRST_HANDED_OUT: u16 = 32_768;
+const PORT_TRIES: u32 = 100;
 
 /// What was chosen when the cluster was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,13 +156,32 @@ fn ports_from(nodes: u16, base: u16) -> io::Result<Vec<Ports>> {
         .collect())
 }
 
+/// Where ports that are kept may lie: below those that the system hands out by itself, or one of them would sooner or
+/// later belong to somebody's connection when the cluster is started again.
+fn lasting_ports() -> Range<u16> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
+    FIRST_LASTING_PORT..first.unwrap_or(FIRST_HANDED_OUT)
+}
+
 /// Ports that are free now. They are all held until the last is known, so that none is given twice.
 fn system_ports(nodes: u16) -> io::Result<Vec<Ports>> {
-    let held: Vec<TcpListener> =
-        (0..2 * nodes).map(|_| TcpListener::bind("127.0.0.1:0")).collect::<io::Result<_>>()?;
+    let held: Vec<TcpListener> = (0..2 * nodes).map(|_| free_port()).collect::<io::Result<_>>()?;
     let ports: Vec<u16> = held
         .iter()
         .map(|listener| listener.local_addr().map(|address| address.port()))
         .collect::<io::Result<_>>()?;
     Ok(ports.chunks(2).zip(1..).map(|(pair, id)| Ports { id, api: pair[0], peer: pair[1] }).collect())
+}
+
+fn free_port() -> io::Result<TcpListener> {
+    let range = lasting_ports();
+    if !range.is_empty() {
+        for _ in 0..PORT_TRIES {
+            if let Ok(listener) = TcpListener::bind(("127.0.0.1", ids::port_within(range.clone()))) {
+                return Ok(listener);
+            }
+        }
+    }
+    TcpListener::bind("127.0.0.1:0")
 }
